@@ -50,7 +50,7 @@ func newSigner(now time.Time, life time.Duration) (*signer, error) {
 	return &signer{made, key}, nil
 }
 
-// certificate is what authorities and leaves have in common.
+// certificate holds the common fields of authorities and leaves.
 func certificate(name string, now, end time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

@@ -43,7 +43,7 @@ func (b bundle) retire(certificate *x509.Certificate, until time.Time) bundle {
 	return out
 }
 
-// at returns what is still to be trusted.
+// at returns the authorities that are still to be trusted.
 func (b bundle) at(now time.Time) bundle {
 	var out bundle
 	for _, t := range b {
@@ -83,7 +83,7 @@ func (b bundle) deadlines() map[string]time.Time {
 	return out
 }
 
-// decodeBundle reads what encode and deadlines made. What is no certificate of an authority is left out.
+// decodeBundle reads the results of encode and deadlines. Anything but certificates of authorities is left out.
 func decodeBundle(text []byte, deadlines map[string]time.Time) bundle {
 	var out bundle
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {

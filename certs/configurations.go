@@ -79,7 +79,7 @@ func (c Configurations) validating(ctx context.Context, name string) (configurat
 	return one, nil
 }
 
-// configurationAPI is what the clients of both kinds have in common.
+// configurationAPI is the common part of the clients of both kinds.
 type configurationAPI[T metav1.Object] interface {
 	Get(context.Context, string, metav1.GetOptions) (T, error)
 	Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (T, error)

@@ -13,5 +13,5 @@
 // Every deadline is a time of day, in the certificates or the Secret. A process or machine that was suspended is not
 // ready until its first check.
 //
-// The package knows nothing of what is served: it imports neither webhook nor policies.
+// The package does not depend on the served endpoints: it imports neither webhook nor policies.
 package certs

@@ -41,7 +41,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// observe sets what is served and until when it is trusted.
+// observe sets the served certificate's expiry and the end of its trust.
 func (m *Metrics) observe(served *tls.Certificate, f *finding) {
 	m.leaf.Set(float64(served.Leaf.NotAfter.Unix()))
 	if !f.ends.IsZero() {

@@ -30,17 +30,17 @@ type MountedOptions struct {
 	Log         logr.Logger
 }
 
-// Mounted is a Source of a certificate and key that others keep on disk, such as a mounted Secret. What is on disk
-// takes the place of what is served once the live bundle accepts it; files that are no pair never do.
+// Mounted is a Source of a certificate and key that others keep on disk, such as a mounted Secret. The pair on disk
+// replaces the served one once the live bundle accepts it; files that are no pair never do.
 type Mounted struct {
 	*serving
 	options MountedOptions
 
-	current, next pair      // served, and what is to be
+	current, next pair      // the served pair, and the one to follow
 	since         time.Time // every live configuration has accepted next since then; zero: not yet
 }
 
-// pair is what was read at one time.
+// pair is the content of the files at one time.
 type pair struct {
 	leaf        *tls.Certificate
 	authorities []*x509.Certificate // to announce for it
@@ -109,14 +109,14 @@ func (m *Mounted) Start(ctx context.Context) error {
 	return nil
 }
 
-// check verifies the certificate and records what was found.
+// check verifies the certificate and records the result.
 func (m *Mounted) check(ctx context.Context, now time.Time) error {
 	unusable := m.reload(now)
 	found, err := m.reconcile(ctx, now)
 	return m.record(ctx, now, found, errors.Join(err, unusable))
 }
 
-// reconcile announces the authorities of the files, and verifies what is served against the live configurations.
+// reconcile announces the authorities of the files, and verifies the served pair against the live configurations.
 func (m *Mounted) reconcile(ctx context.Context, now time.Time) (*finding, error) {
 	var unannounced error
 	if m.options.Announce != nil {

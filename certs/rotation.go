@@ -28,7 +28,7 @@ func (l Lifetimes) ahead() time.Duration { return l.Authority/5 + l.Leaf + l.Pro
 // margin is how long after its last leaf an authority is forgotten: clocks differ, and replicas check now and then.
 func (l Lifetimes) margin() time.Duration { return l.Leaf/7 + l.Propagation }
 
-// authority is what the replicas share: who signs, who is to sign next, and everybody to trust.
+// authority is the replicas' common state: the present signer, the next one, and everybody to trust.
 type authority struct {
 	signer *signer
 	next   *signer   // nil: no rotation goes on
@@ -100,14 +100,14 @@ const (
 	keyRotation = "rotation.json" // times
 )
 
-// times are what the Secret says beside certificates and keys.
+// times are the Secret's fields beside certificates and keys.
 type times struct {
 	TrustedUntil  map[string]time.Time `json:"trustedUntil,omitempty"` // by fingerprint
 	NextLiveSince *time.Time           `json:"nextLiveSince,omitempty"`
 }
 
-// decodeAuthority reads the data of a Secret. Where nobody can sign, the error comes with an authority whose bundle holds
-// what is to be trusted on.
+// decodeAuthority reads the data of a Secret. If nobody can sign, the error comes with an authority whose bundle holds
+// the certificates to trust on.
 func decodeAuthority(data map[string][]byte, now time.Time) (*authority, error) {
 	var t times
 	_ = json.Unmarshal(data[keyRotation], &t) // without times, authorities are trusted as long as they last

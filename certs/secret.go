@@ -22,14 +22,14 @@ type SharedSecret struct {
 	Namespace, Name string
 }
 
-// content is what change may alter. A Secret that does not exist has none.
+// content holds the fields that change may alter. A Secret that does not exist has none.
 type content struct {
 	data        map[string][]byte
 	annotations map[string]string
 }
 
-// agree reads the Secret, lets change alter its content, and writes what came of it over the version that was read. When
-// somebody else wrote in between, everything is done again from what is there. wrote is false where change altered
+// agree reads the Secret, lets change alter its content, and writes the result over the version that was read. When
+// somebody else wrote in between, everything is done again from the new version. wrote is false if change altered
 // nothing.
 func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (wrote bool, err error) {
 	secrets := s.Client.CoreV1().Secrets(s.Namespace)

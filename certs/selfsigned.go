@@ -32,7 +32,7 @@ func NewSelfSigned(options SelfSignedOptions) *SelfSigned {
 	return &SelfSigned{serving: newServing(options.Log), options: options}
 }
 
-// Start implements Source. What fails is tried again; Ready returns why meanwhile.
+// Start implements Source. Failed steps are retried; Ready returns the reason meanwhile.
 func (s *SelfSigned) Start(ctx context.Context) error {
 	changed, wait := watch(ctx, s.options.Configurations, s.options.Secret)
 	defer wait()
@@ -43,7 +43,7 @@ func (s *SelfSigned) Start(ctx context.Context) error {
 	return nil
 }
 
-// check verifies the certificate, again where another writer was faster, and records what was found.
+// check verifies the certificate, again if another writer was faster, and records the result.
 func (s *SelfSigned) check(ctx context.Context, now time.Time) error {
 	found, err := s.reconcile(ctx, now)
 	for try := 1; errors.Is(err, errConflict) && try < maxTries; try++ {

@@ -15,7 +15,7 @@ import (
 // was suspended has an older one when it wakes.
 const staleAfter = checkPeriod + 2*checkTimeout + 25*time.Second
 
-// serving is the certificate that is served, and what the last check found.
+// serving is the served certificate, and the result of the last check.
 type serving struct {
 	log logr.Logger
 
@@ -43,9 +43,9 @@ func (s *serving) serve(leaf *tls.Certificate) {
 	s.leaf = leaf
 }
 
-// record keeps what a check found that began then, and logs what changed. A check that could not be made, for the reason
-// that err gives, keeps a good result, unless that is stale: one slow answer of the API server would otherwise take every
-// replica out of service at once, and pods would be admitted as they are. It returns all that went wrong.
+// record keeps the result of a check that began then, and logs changes. A check that could not be made, for the reason
+// that err gives, keeps a good result, unless that is stale: one slow answer of the API server would otherwise take
+// every replica out of service at once, and pods would be admitted as they are. It returns all that went wrong.
 func (s *serving) record(ctx context.Context, begun time.Time, found *finding, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *serving) record(ctx context.Context, begun time.Time, found *finding, e
 	return all
 }
 
-// logNew logs what was not wrong the last time.
+// logNew logs problems that are new since the last time.
 func (s *serving) logNew(ctx context.Context, err error) {
 	text := ""
 	if err != nil {

@@ -17,7 +17,7 @@ type Source interface {
 	Ready() error
 }
 
-// Timing of a Source. Clocks are read anew at each check, since a machine may have been suspended in between.
+// Timing of a Source. Clocks are read again at each check, since a machine may have been suspended in between.
 const (
 	checkPeriod  = 20 * time.Second
 	retryPeriod  = 2 * time.Second // after a check that failed
@@ -29,7 +29,7 @@ const (
 // learn of a change through a watch.
 const DefaultPropagation = time.Minute
 
-// errConflict is returned where another writer was first. What was read is out of date.
+// errConflict is returned if another writer was first. The content that was read is out of date.
 var errConflict = errors.New("another client wrote first")
 
 // maxTries bounds the attempts to write before others do.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// finding is what the live configurations make of a certificate; nil: it could not be checked.
+// finding is the result of checking a certificate against the live configurations; nil: it could not be checked.
 type finding struct {
 	rejections []error   // entries that would not accept it
 	ends       time.Time // when the first authority expires by which one does; zero: nobody calls

@@ -6,7 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -16,36 +17,32 @@ import (
 func watch(ctx context.Context, c Configurations, s SharedSecret) (_ <-chan struct{}, wait func()) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
-	start := func(name, namespace string, kind func(informers.SharedInformerFactory) cache.SharedIndexInformer) {
-		informer := kind(informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithNamespace(namespace),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-				o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-			})))
-		notice := func() {
-			select {
-			case changed <- struct{}{}:
-			default: // a check is due already
-			}
+	notice := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // a check is due already
 		}
+	}
+	start := func(informer cache.SharedIndexInformer) {
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { notice() }, UpdateFunc: func(_, _ any) { notice() }, DeleteFunc: func(any) { notice() },
 		})
 		watching.Go(func() { informer.RunWithContext(ctx) })
 	}
 	for _, name := range c.Mutating {
-		start(name, "", func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Admissionregistration().V1().MutatingWebhookConfigurations().Informer()
-		})
+		start(admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(c.Client, 0, nil, onlyNamed(name)))
 	}
 	for _, name := range c.Validating {
-		start(name, "", func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer()
-		})
+		start(admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.Client, 0, nil, onlyNamed(name)))
 	}
 	if s.Name != "" {
-		start(s.Name, s.Namespace, func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
-			return f.Core().V1().Secrets().Informer()
-		})
+		start(coreinformers.NewFilteredSecretInformer(c.Client, s.Namespace, 0, nil, onlyNamed(s.Name)))
 	}
 	return changed, watching.Wait
+}
+
+func onlyNamed(name string) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
 }

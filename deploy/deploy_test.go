@@ -27,9 +27,9 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 	"github.com/gpuslice/gpuslice/webhook/leader"
-	"github.com/gpuslice/gpuslice/webhook/pods"
-	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // manifests decodes every document strictly: an unknown or repeated field fails the test.
@@ -288,6 +288,7 @@ func TestRBAC(t *testing.T) {
 			"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 			"cluster: get,list,watch namespaces",
 			"cluster: get,list,watch nodes",
+			"cluster: patch nodes/status",
 			"cluster: list,watch runtimeclasses",
 			"cluster: list,watch clusterpolicies",
 			"cluster: list,watch resourceslices", "cluster: get,list,watch deviceclasses",

@@ -51,7 +51,7 @@ func policyOf(document string) string {
 // foreign are API groups whose objects pages show and whose types this project does not link.
 func foreign() []string {
 	return []string{"kustomize.config.k8s.io", "argoproj.io", "kueue.x-k8s.io", "config.kueue.x-k8s.io", "serving.kserve.io", "kubeflow.org",
-		"karpenter.sh", "kyverno.io", "helm.toolkit.fluxcd.io", "monitoring.coreos.com"}
+		"karpenter.sh", "keda.sh", "ray.io", "kyverno.io", "helm.toolkit.fluxcd.io", "monitoring.coreos.com"}
 }
 
 // kinds counts what was checked.
@@ -113,7 +113,7 @@ func TestPageDocuments(t *testing.T) {
 	if seen.policies == 0 || seen.objects == 0 || seen.foreign == 0 || seen.parts == 0 {
 		t.Errorf("pages show nothing of some kind, so this test sees too little: %+v", seen)
 	}
-	for _, bad := range []string{"a: 1\na: 2\n", "apiVersion: gpuslice.dev/v1\nmodes: off\n", "apiVersion: v1\nkind: Pod\nspecs: {}\n", "apiVersion: keda.sh/v1\nkind: X\n",
+	for _, bad := range []string{"a: 1\na: 2\n", "apiVersion: gpuslice.dev/v1\nmodes: off\n", "apiVersion: v1\nkind: Pod\nspecs: {}\n", "apiVersion: nobody.test/v1\nkind: X\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpuslice-policy}\ndata: {policy.yaml: \"modes: off\"}\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: any, labels: {gpuslice.dev/policy: \"true\"}}\ndata: {policy.yaml: \"modes: off\"}\n"} {
 		if seen.check(bad) == nil {

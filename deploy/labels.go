@@ -2,8 +2,8 @@ package deploy
 
 import "github.com/gpuslice/gpuslice/policies/api"
 
-// LabelFail is the namespace label by which the manifests choose what becomes of pods that cannot be validated. FailOpen is its
-// value for "they pass".
+// LabelFail is the namespace label by which the manifests treat pods that cannot be validated. FailOpen is its value
+// for "they pass".
 const (
 	LabelFail = api.Domain + "/fail"
 	FailOpen  = "open"

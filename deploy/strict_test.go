@@ -19,7 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
 )
 
 const strictPolicy = "gpuslice-strict"
@@ -130,7 +130,7 @@ func TestStrict(t *testing.T) {
 			return policies.Decide(policies.Input{Pod: pod, Policy: policy}).UnchangedReason == ""
 		}
 		if asks(func(*corev1.Pod) {}) {
-			t.Fatal("a pod without a label asks for a slice: nothing is proved")
+			t.Fatal("a pod without a label requests a slice: nothing is proved")
 		}
 		for _, label := range []string{api.LabelMemory, api.LabelMemoryLimit, api.LabelFraction, api.LabelClass, api.LabelCompute,
 			api.LabelShare, api.LabelStrategy, api.LabelFramework, api.LabelContainer} {
@@ -180,7 +180,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 			t.Errorf("%s", ours)
 		}
-		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-ledgers", "gpuslice-own-templates", "gpuslice-own-reports", "gpuslice-own-names", "gpuslice-own-quotas", "gpuslice-own-events"} {
+		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-conditions", "gpuslice-own-ledgers", "gpuslice-own-templates", "gpuslice-own-reports", "gpuslice-own-names", "gpuslice-own-quotas", "gpuslice-own-events"} {
 			own := policyNamed(t, policy).Spec.MatchConditions
 			if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
 				t.Errorf("%s: %+v", policy, own)

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,4 +216,13 @@ func TestByCost(t *testing.T) {
 	slices.Reverse(got)
 	slices.SortFunc(got, byCost)
 	equal(t, "order", got, want)
+}
+
+// TestOrderDuration names how long a container was over its limit, from the shortest duration that rounds to a tenth of a second.
+func TestOrderDuration(t *testing.T) {
+	t.Parallel()
+	for over, want := range map[time.Duration]bool{0: false, 49 * time.Millisecond: false, 50 * time.Millisecond: true} {
+		text := Order{Process: python(214, 9), OverFor: over}.TenantMessage()
+		equal(t, over.String(), strings.Contains(text, " for "), want)
+	}
 }

@@ -8,13 +8,13 @@
 // every behavior is a table test. Run is the loop around it: it samples, steps,
 // reports and carries out orders, and decides nothing.
 //
-// Evidence rules. A reading that cannot be attributed never terminates a
-// process: while a device fails, lists a process outside the pod or gives no
-// memory for any process, the guard does not enforce, and reports that. The time
-// over a limit counts between consecutive trusted samples that show it, and is
-// forgotten ten times as slowly; what is terminated is over its limit in two
-// samples newer than the last termination; one process is terminated at a time.
+// Evidence rules. A reading that cannot be attributed never terminates a process:
+// while a device fails, lists a process outside the pod or gives no memory for any
+// process, the guard does not enforce, and reports that. The time over a limit
+// counts between consecutive trusted samples that show it, and is forgotten ten
+// times as slowly; a terminated process is over its limit in two samples newer than
+// the last termination; one process is terminated at a time.
 //
-// The package imports the standard library and guard/limits. What touches NVML,
-// /proc or the MPS daemon lives in guard/gpu, guard/proc and guard/mps.
+// The package imports the standard library and guard/limits. Access to NVML, /proc
+// and the MPS daemon is in guard/gpu, guard/proc and guard/mps.
 package guard

@@ -2,7 +2,7 @@ package guard
 
 import "time"
 
-// EventKind is what an Event is about.
+// EventKind is the subject of an Event.
 type EventKind string
 
 // The kinds of events.

@@ -11,29 +11,29 @@ import (
 // Sampler reads the devices.
 type Sampler interface {
 	// Sample returns a sample in bounded time, whatever the driver does. Its lists
-	// may be as old as maxAge; with 0 they are new. What could not be read is a
-	// fault in the sample.
+	// may be as old as maxAge; with 0 they are new. A failed read is a fault in the
+	// sample.
 	Sample(ctx context.Context, maxAge time.Duration) Sample
 }
 
 // Terminator terminates processes.
 type Terminator interface {
-	// Acquire opens a handle on what the order names, so that nothing else can be
+	// Acquire opens a handle on the order's process, so that nothing else can be
 	// hit through it, and checks that it is still the same. When that fails, the
 	// Target is nil and the outcome has the reason.
 	Acquire(ctx context.Context, o Order) (Target, Outcome)
 }
 
-// Target is an open handle on what an order names.
+// Target is an open handle on the process of an order.
 type Target interface {
-	// Terminate terminates the target and returns what came of it. It returns in
+	// Terminate terminates the target and returns the outcome. It returns in
 	// bounded time, and early when ctx is done.
 	Terminate(ctx context.Context) Outcome
 	// Release closes the handle, whether or not the target was terminated.
 	Release()
 }
 
-// Reporter reports what the guard does and observes.
+// Reporter reports the guard's actions and observations.
 type Reporter interface {
 	// Report is called for each event of a step.
 	Report(Event)
@@ -69,8 +69,9 @@ func (g *Guard) Run(ctx context.Context) {
 	g.Settle()
 }
 
-// Advance steps with a sample, reports, and begins what is ordered. It returns how
-// long to wait for the next sample, and how old a list that one may repeat.
+// Advance steps with a sample, reports, and begins the ordered termination. It
+// returns how long to wait for the next sample, and how old a list that one may
+// repeat.
 func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.Duration) {
 	g.takeOutcome()
 	sample.Outcome, g.lastOutcome = g.lastOutcome, nil
@@ -90,7 +91,8 @@ func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.D
 	return SampleInterval(g.state, g.Limits)
 }
 
-// Shared returns what is taken to be listed twice of the pod's memory on a device.
+// Shared returns the part of the pod's memory on a device that is taken to be
+// listed twice.
 func (g *Guard) Shared(device string) (bytes int64) {
 	for _, u := range g.state.Usages {
 		if u.Device == device {
@@ -101,8 +103,8 @@ func (g *Guard) Shared(device string) (bytes int64) {
 }
 
 // Settle waits for a termination in progress, and reports the outcome that no step
-// has taken in: the last container of a pod ends with what was terminated, and the
-// guard with the pod.
+// has taken in: the last container of a pod ends with the terminated process, and
+// the guard with the pod.
 func (g *Guard) Settle() {
 	if g.outcomes != nil {
 		g.settled(<-g.outcomes)
@@ -143,8 +145,8 @@ func (g *Guard) report(order *Order, events []Event) {
 	}
 }
 
-// begin acquires what the order names, samples again, and terminates it beside
-// the loop. Exactly one outcome follows.
+// begin acquires the order's process, samples again, and terminates it beside the
+// loop. Exactly one outcome follows.
 func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Outcome) {
 	target, failed := g.Terminator.Acquire(ctx, o)
 	if target == nil {

@@ -283,10 +283,15 @@ func TestSampleInterval(t *testing.T) {
 			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: gib, GrowthRate: 1000}}}, 2 * time.Second, 10 * time.Second},
 		"one that grows at once is not sampled faster than fast": {
 			State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, GrowthRate: float64(80 * gib)}}}, 250 * time.Millisecond, 10 * time.Second},
-		"a first failure is tried again fast":       {State{Devices: []DeviceStatus{{Failures: 1}}}, 250 * time.Millisecond, 0},
-		"failures back off":                         {State{Devices: []DeviceStatus{{Failures: 3}}}, time.Second, 0},
-		"and never beyond the interval":             {State{Devices: []DeviceStatus{{Failures: 99999}}}, 2 * time.Second, 0},
-		"the fastest of several containers decides": {State{Usages: []Usage{{Container: "trainer"}, {NearLimit: 1}}}, 250 * time.Millisecond, time.Second},
+		"a first failure is tried again fast": {State{Devices: []DeviceStatus{{Failures: 1}}}, 250 * time.Millisecond, 0},
+		"failures back off":                   {State{Devices: []DeviceStatus{{Failures: 3}}}, time.Second, 0},
+		"and never beyond the interval":       {State{Devices: []DeviceStatus{{Failures: 99999}}}, 2 * time.Second, 0},
+		"a doubt that is not reported needs new lists": {
+			State{Usages: []Usage{{Container: "trainer", DoubtSince: epoch}}}, 2 * time.Second, time.Second},
+		"one that was reported does not": {
+			State{Usages: []Usage{{Container: "trainer", DoubtSince: epoch, Doubted: true}}}, 2 * time.Second, 10 * time.Second},
+		"an orphan that is not reported needs new lists": {State{Orphaned: []Orphaned{{}}}, 2 * time.Second, time.Second},
+		"the fastest of several containers decides":      {State{Usages: []Usage{{Container: "trainer"}, {NearLimit: 1}}}, 250 * time.Millisecond, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

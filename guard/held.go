@@ -2,8 +2,8 @@ package guard
 
 import "slices"
 
-// NotHeld returns what the pod may use beyond its slices while the guard can enforce
-// them, or an empty text.
+// NotHeld describes how the pod may exceed its slices while the guard can enforce
+// them, or is an empty text.
 func (s State) NotHeld() string {
 	for _, o := range s.Orphaned {
 		if o.Reported {

@@ -7,7 +7,7 @@ import (
 )
 
 // decideIdle orders the termination of one process of an idle container, each
-// process once: what cannot be terminated is left until something runs again.
+// process once: one that cannot be terminated is left until something runs again.
 func decideIdle(s State, in Sample, readings []reading, l limits.Limits) (State, *Order) {
 	s.IdleOrdered = slices.DeleteFunc(slices.Clone(s.IdleOrdered), func(p Process) bool { return !isIdle(p.Container, in) })
 	if !s.mayTerminate(l.Settle) {
@@ -19,6 +19,7 @@ func decideIdle(s State, in Sample, readings []reading, l limits.Limits) (State,
 				continue
 			}
 			for _, p := range u.Processes {
+				// A signal to a client of MPS may end its server's other clients.
 				if p.MPS || !p.terminable() || slices.ContainsFunc(s.IdleOrdered, p.same) {
 					continue
 				}

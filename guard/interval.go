@@ -14,9 +14,9 @@ const (
 	nearListAge  = time.Second
 )
 
-// SampleInterval returns how long to wait before the next sample, between the
-// fast interval and the interval, and how old a list that sample may repeat; 0
-// lists anew.
+// SampleInterval returns how long to wait before the next sample, between the fast
+// interval and the interval, and how old a list that sample may repeat; 0 lists
+// again.
 //
 // The wait is half the time in which the fastest-growing container would reach
 // its warning threshold. A device that cannot be read is tried again with a

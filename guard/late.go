@@ -10,8 +10,8 @@ import (
 // it enforces again.
 const latePeriod = time.Minute
 
-// evaluateLateness reports a sample that came so late that nobody knows what
-// happened before it: whoever may signal the guard can stop it and let it go on.
+// evaluateLateness reports a sample so late that the time before it is unknown:
+// whoever may signal the guard can stop it and let it go on.
 func evaluateLateness(s State, in Sample, l limits.Limits) (State, []Event) {
 	gap := in.Taken.Sub(s.SampledAt)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Message returns what the pod's owner reads: the same words in log, Event and
+// Message returns the text for the pod's owner: the same words in log, Event and
 // termination message.
 func (e Event) Message() string {
 	switch e.Kind {
@@ -39,7 +39,7 @@ func (e Event) Message() string {
 	return string(e.Kind)
 }
 
-// Message returns what the guard is about to do.
+// Message describes the guard's next action.
 func (o Order) Message() string {
 	switch {
 	case o.Kind == Confirm:
@@ -50,12 +50,11 @@ func (o Order) Message() string {
 	return "gpuslice is " + o.describe("terminating")
 }
 
-// TenantMessage returns what the container that is terminated reads in its
-// termination message.
+// TenantMessage returns the terminated container's termination message.
 func (o Order) TenantMessage() string { return "gpuslice " + o.describe("terminated") }
 
-// describe returns what the order does, as "terminated python (pid 214, 9.1Gi) in
-// trainer: 9.1Gi of 8Gi on gpu0 for 3.2s".
+// describe describes the order, as "terminated python (pid 214, 9.1Gi) in trainer:
+// 9.1Gi of 8Gi on gpu0 for 3.2s".
 func (o Order) describe(verb string) string {
 	victim := name(o.Process)
 	if o.Kind == TerminateContainer {
@@ -84,7 +83,7 @@ func (out Outcome) message() string {
 	return "gpuslice " + out.Order.describe("could not terminate") + "; " + out.Reason
 }
 
-// consequence returns what happens to a container that uses more.
+// consequence returns the consequence of further use for a container.
 func consequence(l limits.Limits, c limits.Container, limitBytes int64) string {
 	burst := l.Act == limits.ActPressure && c.LimitBytes > c.SliceBytes
 	switch {

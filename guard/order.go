@@ -2,7 +2,7 @@ package guard
 
 import "time"
 
-// OrderKind is what an Order asks for.
+// OrderKind is the kind of an Order.
 type OrderKind string
 
 // The kinds of orders.
@@ -12,8 +12,8 @@ const (
 	TerminateContainer OrderKind = "terminate container" // every process of it
 )
 
-// Order is what Step asks the guard to do about a container that is over its
-// limit on a device, or idle.
+// Order is the action that Step wants for a container that is over its limit on a
+// device, or idle.
 type Order struct {
 	Kind       OrderKind
 	Container  string
@@ -24,15 +24,15 @@ type Order struct {
 	SliceBytes int64
 	Beyond     bool          // the device is one more than the container was given
 	OverFor    time.Duration // how long the container was over its limit
-	MPS        bool          // what it names may be clients of an MPS daemon
-	Alone      bool          // the devices list no process of the pod beside what it names
+	MPS        bool          // its processes may be clients of an MPS daemon
+	Alone      bool          // the devices list no other process of the pod
 	DryRun     bool          // nothing will be signaled
 	Idle       Idle          // the container is idle; zero: it is over its limit
 }
 
 func (o Order) forIdleness() bool { return !o.Idle.Since.IsZero() }
 
-// Result is what came of an Order.
+// Result is the result of an Order.
 type Result string
 
 // The results.
@@ -40,7 +40,7 @@ const (
 	Terminated Result = "terminated" // the process, or every process of the container, has exited
 	Gone       Result = "gone"       // it had exited, or no sample after it was acquired called for the order: nothing was signaled
 	DryRun     Result = "dry-run"    // nothing was signaled
-	Skipped    Result = "skipped"    // it cannot be terminated safely, and the policy says to leave it
+	Skipped    Result = "skipped"    // it cannot be terminated safely, and the policy leaves it
 	Denied     Result = "denied"     // the kernel did not allow the signal
 	TimedOut   Result = "timed-out"  // it was signaled, and did not exit in time
 )
@@ -51,7 +51,7 @@ func Results() []Result { return []Result{Terminated, Gone, DryRun, Skipped, Den
 // counts reports whether the result counts towards MaxTerminations.
 func (r Result) counts() bool { return r == Terminated || r == DryRun || r == TimedOut }
 
-// Outcome is what came of an Order.
+// Outcome is the outcome of an Order.
 type Outcome struct {
 	Order  Order
 	Result Result

@@ -6,11 +6,11 @@ import (
 )
 
 // orphanPeriod is how long memory must be nobody's before that is reported: a
-// driver may take a while to release what a process held.
+// driver may take a while to release a process's memory.
 const orphanPeriod = 5 * time.Second
 
-// evaluateOrphans reports once what nobody can be held to, and returns all of it. A
-// process that was terminated may still be listed.
+// evaluateOrphans reports once the memory that is nobody's, and returns all of it.
+// A process that was terminated may still be listed.
 func evaluateOrphans(s State, readings []reading) ([]Orphaned, []Event) {
 	all := slices.DeleteFunc(slices.Clone(s.Orphaned), func(o Orphaned) bool {
 		return len(readings) > 0 && !slices.ContainsFunc(readings, func(r reading) bool { return r.ID == o.Device })

@@ -22,14 +22,15 @@ func TestEvaluateOrphans(t *testing.T) {
 		events   int
 		left     int
 	}{
-		"at first":                      {State{}, []reading{lists(0, orphan)}, 0, 1},
-		"for a while":                   {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 1, 1},
-		"for long":                      {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan), lists(time.Minute, orphan)}, 1, 1},
-		"with a break":                  {State{}, []reading{lists(0, orphan), lists(1), lists(orphanPeriod, orphan)}, 0, 1},
-		"while the device fails":        {State{}, []reading{lists(0, orphan), failed, lists(orphanPeriod, orphan)}, 1, 1},
-		"until it is gone":              {State{}, []reading{lists(0, orphan), lists(1)}, 0, 0},
-		"of one that was terminated":    {pending, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 0, 0},
-		"of one that the device blanks": {State{}, []reading{lists(0, Orphan{Process: Process{PID: 1}}), lists(orphanPeriod, Orphan{Process: Process{PID: 1}})}, 0, 0},
+		"at first":                          {State{}, []reading{lists(0, orphan)}, 0, 1},
+		"for a while":                       {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 1, 1},
+		"for long":                          {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan), lists(time.Minute, orphan)}, 1, 1},
+		"with a break":                      {State{}, []reading{lists(0, orphan), lists(1), lists(orphanPeriod, orphan)}, 0, 1},
+		"while the device fails":            {State{}, []reading{lists(0, orphan), failed, lists(orphanPeriod, orphan)}, 1, 1},
+		"until it is gone":                  {State{}, []reading{lists(0, orphan), lists(1)}, 0, 0},
+		"of one that was terminated":        {pending, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 0, 0},
+		"of one that the device blanks":     {State{}, []reading{lists(0, Orphan{Process: Process{PID: 1}}), lists(orphanPeriod, Orphan{Process: Process{PID: 1}})}, 0, 0},
+		"beside one that the device blanks": {State{}, []reading{lists(0, Orphan{Process: Process{PID: 1}}, orphan)}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,6 +44,16 @@ func TestEvaluateOrphans(t *testing.T) {
 			equal(t, "it is said to be not held", s.NotHeld() != "", tc.events > 0)
 		})
 	}
+}
+
+// TestOrphansBesideAFailedDevice has one device fail: orphans of the next are known all the same.
+func TestOrphansBesideAFailedDevice(t *testing.T) {
+	t.Parallel()
+	failed, other := trusted(), trusted()
+	failed.trusted, other.ID = false, "gpu1"
+	other.Orphans = []Orphan{{Process: python(214, 12)}}
+	orphaned, _ := evaluateOrphans(State{}, []reading{failed, other})
+	equal(t, "orphans", len(orphaned), 1)
 }
 
 func TestNotHeld(t *testing.T) {

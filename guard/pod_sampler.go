@@ -11,16 +11,16 @@ type Reader interface {
 	// alone, in bounded time. A list may be repeated while it is younger than
 	// maxAge and the device's total has not moved.
 	Read(ctx context.Context, maxAge time.Duration) ([]Device, error)
-	// Charge returns what the driver itself charges to the cgroup at that path on
-	// a device, and the limit it enforces (0: none). ok is false where it keeps no
-	// such figure.
+	// Charge returns the driver's own charge to the cgroup at that path on a
+	// device, and the limit it enforces (0: none). ok is false if it keeps no such
+	// figure.
 	Charge(ctx context.Context, device, cgroup string) (used, limit int64, ok bool)
 }
 
 // Namer returns which process of the pod a PID is.
 type Namer interface {
-	// Name fills in everything of a process but what a device reports. A PID that
-	// is no process of this pod is returned without a container.
+	// Name fills in everything of a process but the device's figures. A PID that is
+	// no process of this pod is returned without a container.
 	Name(p Process) Process
 	// Cgroup returns a path at which the cgroup of the process can be opened, or
 	// an empty text.
@@ -74,7 +74,7 @@ func (s *PodSampler) name(ctx context.Context, d Device) Device {
 	return d
 }
 
-// where returns what a PID is at present, and its container.
+// where returns a PID's process at present, and its container.
 func (s *PodSampler) where(p Process) (Process, string) {
 	p = s.Namer.Name(p)
 	return p, p.Container

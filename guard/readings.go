@@ -20,8 +20,8 @@ type reading struct {
 // sinceLast returns the time between the last list and this one.
 func (r reading) sinceLast() time.Duration { return r.Listed.Sub(r.before.ListedAt) }
 
-// evaluateReadings returns how far each device of the sample can be relied on,
-// the status of every device after it, and what turned.
+// evaluateReadings returns how far each device of the sample can be relied on, the
+// status of every device after it, and changes of status.
 func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 	before := s.device("")
 	after := before.count(in.Fault)

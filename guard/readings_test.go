@@ -110,13 +110,16 @@ func TestEvaluateUnmanaged(t *testing.T) {
 		"two processes of it":         {nil, trusted(in("debug"), in("debug")), []string{"debug"}, 1},
 		"reported before":             {[]string{"debug"}, trusted(in("debug")), []string{"debug"}, 0},
 		"a container with a slice":    {nil, trusted(in("trainer")), nil, 0},
+		"beside one with a slice":     {nil, trusted(in("trainer"), in("debug")), []string{"debug"}, 1},
+		"beside one reported before":  {[]string{"other"}, trusted(in("other"), in("debug")), []string{"other", "debug"}, 1},
+		"beside one without a name":   {nil, trusted(in(UnnamedContainer), in("debug")), []string{"debug"}, 1},
 		"the guard itself":            {nil, trusted(in("gpuslice-guard")), nil, 0},
 		"terminated, not yet gone":    {nil, trusted(in("")), nil, 0},
 		"an untrusted list":           {nil, untrusted(in("debug")), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reported, events := evaluateUnmanaged(State{Unmanaged: tc.reported}, epoch, []reading{tc.reading}, trainer())
+			reported, events := evaluateUnmanaged(State{Unmanaged: tc.reported, UnnamedSince: epoch}, epoch, []reading{tc.reading}, trainer())
 			equal(t, "reported", reported, tc.want)
 			equal(t, "events", len(events), tc.events)
 		})

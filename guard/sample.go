@@ -25,7 +25,7 @@ type Idle struct {
 
 func (i Idle) same(j Idle) bool { return i.Container == j.Container && i.Since.Equal(j.Since) }
 
-// Device is what one sample found on one device, or one MIG instance.
+// Device is the result of one sample on one device, or one MIG instance.
 type Device struct {
 	ID         string    // UUID, stable over the guard's life
 	Model      string    // as the driver names it; empty: it does not
@@ -38,7 +38,7 @@ type Device struct {
 	Processes  []Process // each PID once
 	Everyone   []Process // those of other pods too, for who sees them; nil: Processes are all
 	Orphans    []Orphan  // of the pod, or perhaps of it
-	Shared     int64     // what is taken to be listed twice of other pods' memory
+	Shared     int64     // the part of other pods' memory that is taken to be listed twice
 	Charges    []Charge  // the driver's own figure per container, where it keeps one
 }
 
@@ -77,7 +77,7 @@ func processesOf(container string, ps []Process) []Process {
 	return slices.DeleteFunc(slices.Clone(ps), func(p Process) bool { return p.Container != container })
 }
 
-// Charge is what the driver charges to a container's cgroup on one device.
+// Charge is the driver's charge to a container's cgroup on one device.
 type Charge struct {
 	Container  string
 	UsedBytes  int64

@@ -43,8 +43,8 @@ func isRest(l limits.Limits, name string) bool {
 	return !sliced && name != "" && name != limits.GuardContainer && name != limits.CheckContainer
 }
 
-// restShare returns what the container without a slice may use of the device: what
-// the slices of the pod leave beside the containers that have them, and the others
+// restShare returns the limit of the container without a slice on the device: the
+// rest of the pod's slices beside the containers that have them, and the others
 // that have none. More than that is more than the pod was given.
 func restShare(l limits.Limits, name string, d Device, usages []Usage) limits.Container {
 	share := limits.Container{Name: name}
@@ -65,8 +65,8 @@ func restShare(l limits.Limits, name string, d Device, usages []Usage) limits.Co
 	return share
 }
 
-// shareOf returns what the container with that name may use of the device, and
-// whether that is limited.
+// shareOf returns the limit of the container with that name on the device, and
+// whether it is limited.
 func shareOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Container, bool) {
 	if isRest(l, name) {
 		return restShare(l, name, d, usages), true
@@ -74,7 +74,7 @@ func shareOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Con
 	return l.Container(name)
 }
 
-// holding is what a container uses of one device.
+// holding is a container's use of one device.
 type holding struct {
 	device string
 	bytes  int64
@@ -86,6 +86,7 @@ func held(container string, usages []Usage, readings []reading) []holding {
 	var all []holding
 	for _, u := range usages {
 		read := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == u.Device && r.trusted })
+		// A device that could not be read this time counts with what was read last.
 		if u.Container == container && !read && u.UsedBytes > 0 {
 			all = append(all, holding{u.Device, u.UsedBytes})
 		}

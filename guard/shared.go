@@ -18,13 +18,13 @@ func (r reading) settled() bool {
 	return r.trusted && !r.Moving && r.UsedBytes > 0
 }
 
-// sharedBytes returns how much of what the container's processes are listed with
-// is listed twice, after a reading in which they are listed with so much.
+// sharedBytes returns how much of the container's listed memory is listed twice,
+// after a reading in which its processes are listed with so much.
 func (u Usage) sharedBytes(r reading, listed, largest int64) int64 {
 	shared := u.SharedBytes
 	if r.settled() && r.before.SettledBytes > 0 {
 		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.SettledBytes
-		if grown != 0 { // what others share need not leave the device when one of them lets go of it
+		if grown != 0 { // memory that others share need not leave the device when one of them lets go of it
 			moved += max(0, r.freedOutside(u)-r.Shared)
 		}
 		shared += grown - min(max(moved, min(grown, 0)), max(grown, 0))
@@ -41,6 +41,7 @@ func (r reading) freedOutside(u Usage) (freed int64) {
 		now[p.PID] = p
 	}
 	for _, p := range r.before.Settled {
+		// The container's own processes free its own memory, also those that were in another container.
 		if p.Container == u.Container || !p.Known || slices.ContainsFunc(own, p.same) {
 			continue
 		}
@@ -62,39 +63,52 @@ func (d Device) everyone() []Process {
 	return d.Processes
 }
 
-// doubtPeriod is how long the benefit of the doubt lasts before it is reported.
-const doubtPeriod = 5 * time.Second
+const (
+	// doubtPeriod is how long the benefit of the doubt lasts before it is reported.
+	doubtPeriod = 5 * time.Second
+	// movingDoubtPeriod is how long it lasts while no reading settles it, since the
+	// device's use moves on and on: whoever moves it would never be reported.
+	movingDoubtPeriod = 10 * time.Second
+)
 
-// evaluateDoubt reports once that a container is within its limit only if what is
-// taken to be listed twice is. That is certain of as much as all processes together
-// are listed with beyond what the device has in use, and what others share.
+// evaluateDoubt reports once that a container is within its limit only if the
+// supposedly shared memory is listed twice. That is certain of as much as all
+// processes together are listed with beyond the device's use, and the others'
+// shared memory. A container that exceeds its limit for a moment ends no doubt.
 func (u Usage) evaluateDoubt(r reading) (Usage, []Event) {
 	if u.SharedBytes == 0 {
 		u.DoubtSince, u.Doubted = time.Time{}, false
 		return u, nil
 	}
-	if !r.settled() {
+	if u.UsedBytes > u.LimitBytes {
 		return u, nil
 	}
+	period := movingDoubtPeriod
+	if r.settled() {
+		if period = doubtPeriod; usedBytes(r.Device, u.Container, r.certain(u)) <= u.LimitBytes {
+			u.DoubtSince, u.Doubted = time.Time{}, false
+			return u, nil
+		}
+		if u.DoubtSince.IsZero() {
+			u.DoubtSince = r.Listed
+		}
+	}
+	if u.DoubtSince.IsZero() || u.Doubted || r.Listed.Sub(u.DoubtSince) < period {
+		return u, nil
+	}
+	u.Doubted = true
+	return u, []Event{u.doubt()}
+}
+
+// certain returns how much of a container's memory is listed twice for certain.
+func (r reading) certain(u Usage) int64 {
 	var listed int64
 	for _, p := range r.everyone() {
 		if p.Known {
 			listed += p.UsedBytes
 		}
 	}
-	certain := min(u.SharedBytes, max(0, listed-r.UsedBytes-r.Shared))
-	if u.UsedBytes > u.LimitBytes || usedBytes(r.Device, u.Container, certain) <= u.LimitBytes {
-		u.DoubtSince, u.Doubted = time.Time{}, false
-		return u, nil
-	}
-	if u.DoubtSince.IsZero() {
-		u.DoubtSince = r.Listed
-	}
-	if u.Doubted || r.Listed.Sub(u.DoubtSince) < doubtPeriod {
-		return u, nil
-	}
-	u.Doubted = true
-	return u, []Event{u.doubt()}
+	return min(u.SharedBytes, max(0, listed-r.UsedBytes-r.Shared))
 }
 
 // doubt is the report that a container may be over its limit.
@@ -104,8 +118,8 @@ func (u Usage) doubt() Event {
 	return e
 }
 
-// listedBytes returns what a container's processes are listed with on a device,
-// all of them and the largest.
+// listedBytes returns the listed memory of a container's processes on a device, all
+// of them and the largest.
 func listedBytes(d Device, container string) (sum, largest int64) {
 	for _, p := range d.Processes {
 		if p.Container == container && p.Known {
@@ -115,7 +129,7 @@ func listedBytes(d Device, container string) (sum, largest int64) {
 	return sum, largest
 }
 
-// beside returns the reading with what other containers of the pod share.
+// beside returns the reading with the shared memory of other containers of the pod.
 func (r reading) beside(usages []Usage, own Usage) reading {
 	for _, u := range usages {
 		if u.Device == own.Device && u.Container != own.Container {
@@ -125,7 +139,8 @@ func (r reading) beside(usages []Usage, own Usage) reading {
 	return r
 }
 
-// sharedOn returns what was taken for shared of a container's memory on a device.
+// sharedOn returns the part of a container's memory on a device that was taken for
+// shared.
 func sharedOn(usages []Usage, container, device string) int64 {
 	i := slices.IndexFunc(usages, func(u Usage) bool { return u.Container == container && u.Device == device })
 	if i < 0 {

@@ -24,10 +24,10 @@ type Sighted[At comparable] struct {
 	At, Was, Has At
 }
 
-// Identify returns who is in a device's list, of which name returns what a PID is
-// at present, and where. Only who began before the list, and has been there since
-// the PID was listed first, is the process that the device means. A list that could
-// not be read is no break.
+// Identify returns the processes in a device's list; name returns a PID's process
+// at present, and its place. Only a process that began before the list, and has
+// been there since the PID was listed first, is the one that the device means. A
+// list that could not be read is no break.
 func (s *Sightings[At]) Identify(d Device, name func(Process) (Process, At)) []Sighted[At] {
 	if d.Fault != "" {
 		return nil
@@ -56,6 +56,7 @@ func (s *Sightings[At]) Identify(d Device, name func(Process) (Process, At)) []S
 
 func (first sighting[At]) identify(p Process, at At) Sighted[At] {
 	var nowhere At
+	// A reused PID has another start: the memory that the driver lists was the former process's.
 	if p.Start != 0 && p.Start == first.start && at != nowhere {
 		return Sighted[At]{Process: p, At: at}
 	}

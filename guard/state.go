@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// State is what the guard carries from one sample to the next. The zero value is
-// a guard that has sampled nothing. Step never changes the State it is given.
+// State is the state that the guard carries from one sample to the next. The zero
+// value is a guard that has sampled nothing. Step never changes the State it is
+// given.
 type State struct {
 	SampledAt time.Time      // of the newest sample
 	Usages    []Usage        // by container and device, sorted
@@ -25,7 +26,7 @@ type State struct {
 	PendingRelease []PendingRelease // terminated processes whose memory has yet to be released
 	Unmanaged      []string         // containers without a slice, or without a name, that were reported
 	UnnamedSince   time.Time        // since when a container without a name is listed; zero: none is
-	Orphaned       []Orphaned       // what nobody can be held to, by device and PID, sorted
+	Orphaned       []Orphaned       // memory that is nobody's, by device and PID, sorted
 }
 
 // Usage is one container's usage of one device.
@@ -35,8 +36,8 @@ type Usage struct {
 	MeasuredAt  time.Time // UsedBytes; zero: never
 	UsedBytes   int64
 	PeakBytes   int64
-	ListedBytes int64 // what its processes were listed with when list and total belonged together
-	SharedBytes int64 // of it, what is taken to be listed twice
+	ListedBytes int64 // its processes' listed memory when list and total belonged together
+	SharedBytes int64 // of it, the part that is taken to be listed twice
 	SliceBytes  int64
 	LimitBytes  int64   // the effective limit
 	Beyond      bool    // the device is one more than the container was given
@@ -55,11 +56,11 @@ type Usage struct {
 	Processes []Process // of the last trusted list
 }
 
-// staleAfter is how long a measurement stands for what is used: some twice what
-// the longest interval and a hung read take together.
+// staleAfter is how long a measurement counts as current use: some twice the
+// longest interval and a hung read together.
 const staleAfter = 30 * time.Second
 
-// Stale reports whether UsedBytes was measured too long ago to be what is used now.
+// Stale reports whether UsedBytes was measured too long ago to be the current use.
 func (u Usage) Stale(now time.Time) bool { return now.Sub(u.MeasuredAt) > staleAfter }
 
 // DeviceStatus is how well one device can be read.

@@ -7,13 +7,13 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Step returns the state after a sample, what to do and what to report, in order.
-// An order that terminates names a process that the sample lists in a container
-// the limits name, or such a container. A sample that is not newer than the last
-// is no evidence; only its outcome is applied.
+// Step returns the state after a sample, the next order and the events to report,
+// in order. An order that terminates names a process that the sample lists in a
+// container the limits name, or such a container. A sample that is not newer than
+// the last is no evidence; only its outcome is applied.
 //
 // It is a chain: each function reads the state as the ones before left it, and
-// returns what it changes.
+// returns its changes.
 func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	s, events := applyOutcome(s, in.Outcome)
 	if !in.Taken.After(s.SampledAt) {
@@ -37,7 +37,7 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	return s, order, slices.Concat(events, late, turned, used, unheld, warned, lingering, skipped)
 }
 
-// applyOutcome takes in what came of the termination in progress.
+// applyOutcome takes in the outcome of the termination in progress.
 func applyOutcome(s State, out *Outcome) (State, []Event) {
 	if out == nil || s.InProgress == nil {
 		return s, nil

@@ -96,7 +96,7 @@ func (u Usage) drain(r reading, l limits.Limits) Usage {
 	return u
 }
 
-// measure takes in what the container uses, and how fast that grows.
+// measure takes in the container's use, and how fast that grows.
 func (u Usage) measure(r reading) Usage {
 	u.Processes = processesOf(u.Container, r.Processes)
 	listed, largest := listedBytes(r.Device, u.Container)
@@ -113,8 +113,8 @@ func (u Usage) measure(r reading) Usage {
 	return u
 }
 
-// usedBytes returns what a container uses of a device, so much of which its
-// processes share.
+// usedBytes returns a container's use of a device, so much of which its processes
+// share.
 func usedBytes(d Device, container string, shared int64) int64 {
 	sum, largest := listedBytes(d, container)
 	sum = max(sum-shared, largest)
@@ -131,7 +131,7 @@ func usedBytes(d Device, container string, shared int64) int64 {
 	return sum
 }
 
-// effectiveLimit returns what a container may use of the device at present.
+// effectiveLimit returns a container's limit on the device at present.
 func effectiveLimit(l limits.Limits, c limits.Container, d Device) int64 {
 	nearlyFull := d.TotalBytes > 0 && atLeast(d.UsedBytes, d.TotalBytes, l.PressurePercent)
 	if l.Act == limits.ActPressure && !nearlyFull {
@@ -148,6 +148,7 @@ func warn(u Usage, c limits.Container, now time.Time, l limits.Limits) (Usage, [
 		return rearm(u, c, now, l)
 	}
 	u.NearLimit, u.BelowSince = u.NearLimit+1, time.Time{}
+	// Past the limit the first sample warns: the termination may follow before a second.
 	if u.Warned || u.NearLimit < warnAfter && u.UsedBytes <= u.LimitBytes {
 		return u, nil
 	}
@@ -173,10 +174,11 @@ func rearm(u Usage, c limits.Container, now time.Time, l limits.Limits) (Usage, 
 	return u, []Event{{Kind: BelowLimit, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, SliceBytes: c.SliceBytes}}
 }
 
-// reportLostProcess tells an owner whose process exited on a full device that it
-// did not cause the shortage. u is the usage before the reading.
+// reportLostProcess reports to an owner whose process exited on a full device that
+// it did not cause the shortage. u is the usage before the reading.
 func reportLostProcess(s State, u Usage, c limits.Container, r reading) []Event {
 	full := r.before.Full || r.after.Full
+	// A container over its slice, or one being terminated, has a part in the shortage.
 	if !r.trusted || !full || u.UsedBytes > c.SliceBytes || s.InProgress != nil && s.InProgress.Container == c.Name {
 		return nil
 	}

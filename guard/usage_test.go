@@ -150,6 +150,7 @@ func TestWarn(t *testing.T) {
 		"near the limit once": {with(high, nil), with(high, func(u *Usage) { u.NearLimit = 1 }), nil},
 		"near the limit twice": {with(high, func(u *Usage) { u.NearLimit = 1 }), with(high, func(u *Usage) { u.NearLimit, u.Warned = 2, true }),
 			[]EventKind{NearLimit}},
+		"at the limit once":      {with(8*gib, nil), with(8*gib, func(u *Usage) { u.NearLimit = 1 }), nil},
 		"over the limit at once": {with(9*gib, nil), with(9*gib, func(u *Usage) { u.NearLimit, u.Warned = 1, true }), []EventKind{NearLimit}},
 		"warned before":          {with(9*gib, func(u *Usage) { u.Warned = true }), with(9*gib, func(u *Usage) { u.NearLimit, u.Warned = 1, true }), nil},
 		"below, never warned":    {with(low, func(u *Usage) { u.NearLimit = 1 }), with(low, nil), nil},

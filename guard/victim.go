@@ -21,7 +21,7 @@ func byCost(a, b Process) int {
 	return cmp.Or(cmp.Compare(b.UsedBytes, a.UsedBytes), cmp.Compare(b.Start, a.Start), cmp.Compare(b.PID, a.PID))
 }
 
-// first puts what a claim is true for before what it is false for.
+// first puts items for which a claim is true before others.
 func first(a, b bool) int {
 	switch {
 	case a == b:

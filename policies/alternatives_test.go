@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -15,8 +17,8 @@ func TestAlternativesCountForTheLargest(t *testing.T) {
 	t.Parallel()
 	in := instanceOrShare(t)
 	given := policies.Decide(in).Promise
-	in.Pod = given.Apply(in.Pod)
-	h := given.Holding(in.Pod)
+	in.Pod = podedit.Apply(given, in.Pod)
+	h := accounting.Holding(given, in.Pod)
 	if h.Charge.Memory != 20096 || given.Charge.Memory != 20096 || h.Charge.Slices != 1 || len(h.Pools) != 2 {
 		t.Errorf("holds %+v, charged %+v", h, given.Charge)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
@@ -27,7 +27,7 @@ func sliced(t *testing.T) policies.Input {
 		t.Fatal(problems.ToAggregate())
 	}
 	return policies.Input{Policy: policy, Namespace: api.Namespace{Name: "n"}, Pools: []pools.Pool{
-		{Name: "l4", Site: "l4", Resource: resourcename.SharedGPU, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
+		{Name: "l4", Site: "l4", Resource: nvidia.SharedGPU, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
 }
 
 func podWith(containers ...string) []byte {

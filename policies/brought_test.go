@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -67,7 +68,7 @@ func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s %s: %s", d.Outcome, d.UnchangedReason, d.Message())
 	}
-	return d.Promise.Apply(in.Pod)
+	return podedit.Apply(d.Promise, in.Pod)
 }
 
 func wholeGPUs(pod *corev1.Pod) (names []string) {
@@ -105,7 +106,7 @@ func TestForgedPromise(t *testing.T) {
 				if d.Outcome != policies.Mutated {
 					t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
 				}
-				if left := wholeGPUs(d.Promise.Apply(pod)); len(left) > 0 {
+				if left := wholeGPUs(podedit.Apply(d.Promise, pod)); len(left) > 0 {
 					t.Errorf("%v keep a whole GPU", left)
 				}
 			})

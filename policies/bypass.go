@@ -19,8 +19,7 @@ const MaxBypass = 24 * time.Hour
 // bypassed is the one value of the label that means it.
 const bypassed = "true"
 
-// Bypass says of a namespace that nothing is denied there for a while. It is written on the namespace, by those who may
-// label it.
+// Bypass suspends denials in a namespace for a while. Whoever may label the namespace writes it there.
 type Bypass struct {
 	Until  time.Time // zero: it does not say, or in words that are no time
 	Reason string
@@ -40,14 +39,14 @@ func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
 	return Bypass{Until: until, Reason: annotations[annotationBypassReason], By: annotations[annotationBypassBy]}, true
 }
 
-// Annotations are what is written beside the label.
+// Annotations are written beside the label.
 func (b Bypass) Annotations() map[string]string {
 	return map[string]string{
 		api.AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), annotationBypassReason: b.Reason, annotationBypassBy: b.By,
 	}
 }
 
-// WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
+// WithBypass turns a denial into a warning if the namespace is bypassed. Pods that can get a slice still do.
 func (d Decision) WithBypass(n api.Namespace) Decision {
 	if d.Outcome != Denied {
 		return d

@@ -10,8 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -94,7 +97,7 @@ func TestClaims(t *testing.T) {
 		pod.Labels, in.Pod = nil, pod
 		in.Pools = append(in.Pools, pools.Pool{Name: "memory", Strategy: "claim", DeviceClass: "memory", DeviceDriver: "memory.example"})
 		tt.edit(&in)
-		h := in.HoldingWithClaims(quota.Holding{Namespace: "team-a"}, nil)
+		h := in.GPUClaims().Holding(quota.Holding{Namespace: "team-a"}, nil)
 		if h.Charge.GPUs != tt.gpus || h.Charge.Slices != tt.gpus || h.MemoryUnknown != (tt.gpus > 0) || (len(h.Pools) > 0) != (tt.gpus > 0) {
 			t.Errorf("%s: holds %+v, want %d GPUs", name, h, tt.gpus)
 		}
@@ -127,7 +130,7 @@ func TestClosedClasses(t *testing.T) {
 		in := claimInput(t)
 		in.Policy.Claims, in.Policy.EnforcementMode, in.Pools, in.DeviceClasses = modes.ClaimsDeny, api.EnforceFull, nil, tt.classes
 		tt.edit(&in)
-		if got := in.ClosedClasses(); got != tt.want {
+		if got := in.GPUClaims().Closed(); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -165,7 +168,7 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 			if tt.known {
 				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"nic": claimSpec()}
 			}
-			message := in.DenyQuota(full).Message()
+			message := policies.DenyQuota(in, full).Message()
 			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") || strings.Contains(message, "counts as GPUs") != (tt.want != "") || !strings.Contains(message, tt.want) {
 				t.Errorf("%s, want %q", message, tt.want)
 			}
@@ -177,7 +180,7 @@ func TestAnotherPodsClaim(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-4396mi"
 	theirs := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
-	slice := policies.Input{Pod: theirs}.ClaimTemplates()[0].Spec.Spec
+	slice := claims.Named(theirs)[0].Spec.Spec
 	for claim, denied := range map[string]bool{"slice": true, "whole": false} {
 		in := claimInput(t)
 		in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: new("theirs")}}
@@ -193,6 +196,20 @@ func TestAnotherPodsClaim(t *testing.T) {
 			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a pod that names another pod's claim", Outcome: abuse.Denied, Words: d.Message()})
 		}
 	}
+}
+
+// TestGroupedClaims has another webhook put a pod with a slice by a claim into a PodGroup.
+func TestGroupedClaims(t *testing.T) {
+	t.Parallel()
+	in := instanceOrShare(t)
+	given := policies.Decide(in).Promise
+	in.Pod = podedit.Apply(given, in.Pod)
+	in.Pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("group")}
+	d := policies.Verify(in, given)
+	if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "spec.schedulingGroup is set") {
+		t.Errorf("%s: %s", d.Outcome, d.Message())
+	}
+	abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a pod of a PodGroup whose slice is a claim", Outcome: abuse.Denied, Words: d.Message()})
 }
 
 // TestAnotherClaimForOwn has a pod whose slice is a claim, and which got another one in place of it.
@@ -211,22 +228,22 @@ func TestAnotherClaimForOwn(t *testing.T) {
 	} {
 		in := instanceOrShare(t)
 		given := policies.Decide(in).Promise
-		in.Pod = given.Apply(in.Pod)
+		in.Pod = podedit.Apply(given, in.Pod)
 		claim := given.Containers[0].Claim
 		if tt.made {
 			in.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: claim, ResourceClaimName: new("made")}}
 		}
-		before := given.Holding(in.Pod)
+		before := accounting.Holding(given, in.Pod)
 		in.Claims = map[string]*resourcev1.ResourceClaimSpec{claim: tt.spec}
 		switch name {
 		case "its own":
-			in.Claims[claim] = &in.ClaimTemplates()[0].Spec.Spec
+			in.Claims[claim] = &claims.Named(in.Pod)[0].Spec.Spec
 		case "not read":
 			in.Claims = nil
 		}
-		h := in.HoldingWithClaims(before, given)
-		if got := h.Charge.GPUs - before.Charge.GPUs; got != tt.gpus || (len(in.Claimed(given)) > 0) != (tt.gpus > 0) {
-			t.Errorf("%s: charged %d GPUs more (%q), want %d", name, got, in.Claimed(given), tt.gpus)
+		h := in.GPUClaims().Holding(before, given)
+		if got := h.Charge.GPUs - before.Charge.GPUs; got != tt.gpus || (len(in.GPUClaims().Claimed(given)) > 0) != (tt.gpus > 0) {
+			t.Errorf("%s: charged %d GPUs more (%q), want %d", name, got, in.GPUClaims().Claimed(given), tt.gpus)
 		}
 		if tt.gpus > 0 {
 			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a claim of the tenant's in place of the pod's own: " + name, Outcome: abuse.Contained,
@@ -239,7 +256,7 @@ func TestClaimProblem(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-4396mi"
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
-	slice := &policies.Input{Pod: pod}.ClaimTemplates()[0].Spec.Spec
+	slice := &claims.Named(pod)[0].Spec.Spec
 	in := claimInput(t)
 	in.DeviceClasses = map[string]*resourcev1.DeviceClass{"nic": deviceClass("acme.example/nic", "device.driver == 'nic.example'")}
 	for _, tt := range []struct {
@@ -250,12 +267,12 @@ func TestClaimProblem(t *testing.T) {
 		{name, slice, ""},
 		{"", slice, ""},
 		{"mine", slice, ""},
-		{"gpuslice-1mi", slice, "something else than its name says"},
-		{name, claimSpec(exactly("gpu.nvidia.com", 1)), "something else than its name says"},
+		{"gpuslice-1mi", slice, "something else than its name"},
+		{name, claimSpec(exactly("gpu.nvidia.com", 1)), "something else than its name"},
 		{"mine", claimSpec(exactly("gpu.nvidia.com", 1)), "class gpu.nvidia.com, which no slice bounds"},
 		{"", claimSpec(exactly("nic", 1)), ""},
 	} {
-		if got := in.ClaimProblem(tt.template, tt.spec); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		if got := in.GPUClaims().ClaimProblem(tt.template, tt.spec); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%q: %q, want %q", tt.template, got, tt.want)
 		}
 	}

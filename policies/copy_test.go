@@ -12,8 +12,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -66,7 +66,7 @@ func TestCopy(t *testing.T) {
 				}
 				in.Pod, in.LimitRanges = c.raw.Pod, c.in.LimitRanges
 				original := policies.Decide(in)
-				in.Pod = c.d.Promise.Apply(c.raw.Pod)
+				in.Pod = podedit.Apply(c.d.Promise, c.raw.Pod)
 				copied := policies.Decide(in)
 				if original.Outcome == policies.Unchanged && copied.Outcome == policies.DevicesHidden {
 					continue // the copy's guard is nobody's guard here, and gets no device
@@ -82,7 +82,7 @@ func TestCopy(t *testing.T) {
 					continue
 				}
 				compared++
-				want, got := original.Promise.Apply(c.raw.Pod), copied.Promise.Apply(in.Pod)
+				want, got := podedit.Apply(original.Promise, c.raw.Pod), podedit.Apply(copied.Promise, in.Pod)
 				if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
 					t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
 				}
@@ -107,15 +107,15 @@ func TestCopy(t *testing.T) {
 			}
 			in.Pod = raw.Pod
 			in.Pod.Spec.ImagePullSecrets = own
-			live := policies.Decide(in).Promise.Apply(in.Pod)
+			live := podedit.Apply(policies.Decide(in).Promise, in.Pod)
 			if !slices.Contains(live.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "guard"}) {
 				t.Errorf("%s: the guard cannot be pulled: %v", name, live.Spec.ImagePullSecrets)
 			}
-			if back, _ := promise.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
+			if back, _ := podedit.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
 				t.Errorf("%s: an update leaves %v", name, back.Spec.ImagePullSecrets)
 			}
 			in.Guard, in.Pod = nil, live
-			if after := policies.Decide(in).Promise.Apply(live); !slices.Equal(after.Spec.ImagePullSecrets, own) {
+			if after := podedit.Apply(policies.Decide(in).Promise, live); !slices.Equal(after.Spec.ImagePullSecrets, own) {
 				t.Errorf("%s: its copy without a guard has %v", name, after.Spec.ImagePullSecrets)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 )
 
 // creation is a new pod on its way to a slice. Each step returns its decision, or one without an outcome where the next
@@ -21,8 +21,8 @@ import (
 type creation struct {
 	in       Input // its Pod is the author's alone once the request is read
 	req      api.Request
-	unread   []api.Violation   // what of the request could not be read
-	brought  []string          // warnings about what the pod brought that is ours
+	unread   []api.Violation   // unreadable parts of the request
+	brought  []string          // warnings about gpuslice's own fields in the author's pod
 	asked    []spellings.Found // requests in the words of systems that the policy does not accept
 	warnings []string
 }
@@ -53,16 +53,16 @@ func decideSlice(in Input) Decision {
 	return leaveUnchanged(whyNoGPU)
 }
 
-// denyReportRequest denies what is no pod to run but a request for a report, and is to be created all the same. A dry-run create
-// of one is answered by a denial that holds the report, which needs no right but to create pods: the webhook does that, since
-// nobody here knows what is a dry run.
+// denyReportRequest denies the creation of a pod that is not to run but requests a report. The webhook answers a
+// dry-run create of one by a denial that holds the report, which needs no right but to create pods; this package does
+// not know what is a dry run.
 func (c *creation) denyReportRequest() Decision {
 	report, requested := c.in.Pod.Annotations[api.AnnotationReport]
 	if !requested {
 		return Decision{}
 	}
-	return denial(*request.Invalid("a question and no pod", fmt.Sprintf(
-		"the annotation %s: %s is answered to a dry-run only; use gpuslice quota or gpuslice policy show, or remove it from a pod that is to run",
+	return denial(*request.Invalid("report request outside a dry run", fmt.Sprintf(
+		"the annotation %s: %s is answered to a dry-run only; use gpuslice quota, gpuslice policy show or gpuslice explain, or remove it from a pod that is to run",
 		api.AnnotationReport, message.Quote(report))))
 }
 
@@ -88,8 +88,8 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
-// checkNames denies a container of the author's own under our names where something requests a slice: what is ours is written
-// anew, so it would vanish from the pod, or get a GPU that nobody looks at.
+// checkNames denies a container of the author's own under our names if something requests a slice: those containers are
+// rewritten, so it would vanish from the pod, or get a GPU that nothing watches.
 func (c *creation) checkNames() Decision {
 	name, gpu := authorsUnderOurName(&c.in.Pod.Spec, c.in.Pools)
 	if name == "" || request.SliceLabel(c.in.Pod) == "" && !(gpu && c.in.Policy.Mode == modes.Transparent) {
@@ -98,12 +98,11 @@ func (c *creation) checkNames() Decision {
 	return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.Prefix)))
 }
 
-// readRequest reads what the pod requests. A pod may bring what an earlier pass wrote, or a copied one: that is taken
-// off first.
+// readRequest reads the pod's request. A pod may bring an earlier pass's edits, or copied ones: they are removed first.
 func (c *creation) readRequest() Decision {
 	c.in.Guard = c.in.Guard.Mirrored(guardImages(c.in.Pod))
 	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)
-	bare, recorded, brought := promise.Revert(named, c.in.Pools)
+	bare, recorded, brought := podedit.Revert(named, c.in.Pools)
 	c.in.Pod, c.brought = bare, append(given, brought...)
 	var before *api.Request
 	if recorded != nil {
@@ -118,7 +117,7 @@ func (c *creation) readRequest() Decision {
 	return Decision{}
 }
 
-// withResources returns pod with what the containers of another one request.
+// withResources returns pod with the resource requests of another pod's containers.
 func withResources(pod, of *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	for c := range podspec.Containers(&pod.Spec) {
@@ -162,9 +161,9 @@ func (c *creation) leaveWithoutRequest() Decision {
 	return Decision{}
 }
 
-// checkRequest denies what could not be read and what reaches out of a slice, all at once.
+// checkRequest denies unreadable requests and ways out of a slice, all at once.
 func (c *creation) checkRequest() Decision {
-	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
+	c.warnings = append(c.brought, c.warnings...) // only authors of pods that are to get a slice are warned
 	if found := append(c.unread, rules.Find(subjectOf(&c.in), true)...); len(found) > 0 {
 		return denial(found...)
 	}
@@ -183,7 +182,7 @@ func (c *creation) plan() Decision {
 	return d
 }
 
-// subjectOf is what the tamper rules may know of the pod.
+// subjectOf returns the facts about the pod that the tamper rules read.
 func subjectOf(in *Input) rules.Subject {
 	return rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
 }

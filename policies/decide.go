@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
@@ -29,8 +29,8 @@ const (
 // MaxContainers bounds the containers of a pod that gets a slice.
 const MaxContainers = 64
 
-// Create answers a new pod as it was read: what is decided, and what makes the pod that. Promises are signed with keys;
-// what a newer build has promised already, by rules that this one does not know, stays as it is.
+// Create decides a new pod as it was read, and returns the patch that applies the decision. Promises are signed with
+// keys; a promise of a newer build, by rules that this one does not know, stays as it is.
 func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.Operation) {
 	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
 		return leaveUnchanged(whyNewer), nil
@@ -44,7 +44,7 @@ func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.
 	if after == raw.Pod {
 		return d, nil
 	}
-	return d, podpatch.Operations(raw.Text, raw.Pod, after)
+	return d, podedit.Operations(raw.Text, raw.Pod, after)
 }
 
 // promisedByNewer reports whether a newer build has mutated the pod already. Both are called while one takes the other's
@@ -95,7 +95,7 @@ func ungoverned(in Input) Decision {
 	}
 	if in.PolicyError != nil && request.TouchesGPU(in.Pod, in.Pools) {
 		d := denial(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
-			"%v; ask those who run the cluster to fix it (gpuslice policy lint names every problem)", in.PolicyError)})
+			"%v; the cluster's administrators can fix it (gpuslice policy lint names every problem)", in.PolicyError)})
 		d.IfEnforced = d.Outcome
 		return d
 	}

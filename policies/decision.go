@@ -7,11 +7,11 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/visibility"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Outcome is what becomes of a pod.
+// Outcome is the effect on a pod.
 type Outcome string
 
 // The outcomes.
@@ -24,9 +24,9 @@ const (
 
 // Decision is the answer to one pod. It is a value: nothing in it is shared with the input.
 type Decision struct {
-	// Outcome is what is to be done now, the policy's enforcementMode considered.
+	// Outcome is the effect now, under the policy's enforcementMode.
 	Outcome Outcome `json:"outcome"`
-	// IfEnforced is what enforce would have done; it differs from Outcome in audit and warn only.
+	// IfEnforced is the outcome under enforce; it differs from Outcome in audit and warn only.
 	IfEnforced      Outcome               `json:"ifEnforced"`
 	Mode            api.EnforcementMode   `json:"mode,omitempty"`
 	Policy          string                `json:"policy,omitempty"`
@@ -35,7 +35,7 @@ type Decision struct {
 	Warnings        []string              `json:"warnings,omitempty"`
 	Promise         *promise.Promise      `json:"promise,omitempty"`
 	Planned         *promise.Planned      `json:"planned,omitempty"`
-	Visibility      *visibility.Change    `json:"visibility,omitempty"` // what is changed in a pod whose devices are hidden
+	Visibility      *podedit.Visibility   `json:"visibility,omitempty"` // changes to a pod whose devices are hidden
 	Candidates      []api.CandidateReport `json:"candidates,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Decision struct {
 func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	switch d.Outcome {
 	case Mutated:
-		return d.Promise.Apply(pod)
+		return podedit.Apply(d.Promise, pod)
 	case DevicesHidden:
 		pod = d.Visibility.Apply(pod)
 	case Denied:
@@ -55,8 +55,8 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	return withoutRecords(pod)
 }
 
-// WithMode turns what enforce would do into what is to be done under a policy: warn lets denied pods pass unchanged with a
-// warning, audit changes and denies nothing.
+// WithMode turns the decision under enforce into the one under the policy's mode: warn lets denied pods pass unchanged
+// with a warning, audit changes and denies nothing.
 func (d Decision) WithMode(p *config.Policy) Decision {
 	d.Policy, d.Mode = p.Name, p.EnforcementMode
 	d.IfEnforced = d.Outcome
@@ -72,8 +72,8 @@ func (d Decision) WithMode(p *config.Policy) Decision {
 	return d
 }
 
-// Deny is what violations come to that were found before a pod or workload could be decided: denied under enforce and
-// under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
+// Deny is the decision on violations that were found before a pod or workload could be decided: denied under enforce
+// and under a policy that cannot be read, a warning under warn, a report under audit, nothing if no policy is in force.
 func (in Input) Deny(violations ...api.Violation) Decision {
 	d := Decision{Outcome: Denied, IfEnforced: Denied, Violations: violations}
 	switch {

@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
-	"github.com/gpuslice/gpuslice/policies/internal/visibility"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
@@ -27,8 +26,8 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 		if !governsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels })
-		c.Env = envvar.Set(c.Env, envvar.Literal{Name: envvar.VisibleDevices, Value: envvar.NoDevices})
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return nvidia.IsOwnVariable(e.Name) || e.Name == nvidia.EnvIMEXChannels })
+		c.Env = podspec.SetVariable(c.Env, podspec.Variable{Name: nvidia.EnvVisibleDevices, Value: nvidia.NoDevices})
 		changed = true
 	}
 	if !changed {
@@ -37,7 +36,7 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// checkEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
+// checkEphemeral returns the violations of ephemeral containers that in.Pod has and old has not.
 func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 	var found []string
 	for c := range addedTo(old, in.Pod) {
@@ -51,14 +50,14 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: rulename.Tamper, Reason: "an ephemeral container that reaches out of a slice",
+	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice",
 		Detail: message.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 
 func problemsOfEphemeral(c *corev1.Container, old *corev1.Pod) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, envvar.OwnPrefixes)
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", nvidia.EnvVisibleDevices, nvidia.NoDevices, nvidia.OwnPrefixes)
 	}
 	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
 		say("mounts a volume at %s, which takes devices", message.Quote(m))
@@ -91,15 +90,16 @@ func problemsOfEphemeral(c *corev1.Container, old *corev1.Pod) (found []string) 
 
 // hidesDevices reports whether the container gets no device, and sets no variable of ours.
 func hidesDevices(c *corev1.Container) bool {
-	ours := func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels }
-	return envvar.Index(c.Env, envvar.VisibleDevices) >= 0 && !visibility.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
+	ours := func(e corev1.EnvVar) bool { return nvidia.IsOwnVariable(e.Name) || e.Name == nvidia.EnvIMEXChannels }
+	return podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 && !podedit.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 
-// governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
-// policy is in force in pods with GPUs, and where it would choose devices, or might by variables that nobody sees here.
+// governsEphemeral reports whether this file's rules apply to an ephemeral container: in every pod with slices; where a
+// policy is in force also in pods with GPUs, and for containers that choose devices, or might by variables that are not
+// visible here.
 func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
 	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) ||
-		visibility.ChoosesDevices(c) || len(c.EnvFrom) > 0 || rules.NamesDevice(c.VolumeMounts) != "")
+		podedit.ChoosesDevices(c) || len(c.EnvFrom) > 0 || rules.NamesDevice(c.VolumeMounts) != "")
 }
 
 func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }

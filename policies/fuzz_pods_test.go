@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
@@ -84,14 +85,14 @@ func FuzzCharge(f *testing.F) {
 			return
 		}
 		pools := fuzzedInput().Pools
-		before := promise.ExclusiveHolding(pod, pools)
+		before := accounting.Exclusive(pod, pools)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(before.Charge) < 0 {
 				t.Fatalf("charged %+v", before.Charge)
 			}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
-		after := promise.ExclusiveHolding(pod, pools)
+		after := accounting.Exclusive(pod, pools)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(after.Charge) < d.Amount(before.Charge) {
 				t.Fatalf("%+v, and with one more container %+v", before.Charge, after.Charge)
@@ -116,11 +117,11 @@ func FuzzRestore(f *testing.F) {
 		if updated == nil || updated.DeletionTimestamp != nil {
 			return
 		}
-		after, _ := promise.Restore(live, updated)
+		after, _ := podedit.Restore(live, updated)
 		if after.Annotations[api.AnnotationPromise] != live.Annotations[api.AnnotationPromise] {
 			t.Fatal("the promise is gone")
 		}
-		again, _ := promise.Restore(live, after)
+		again, _ := podedit.Restore(live, after)
 		a, _ := json.Marshal(after)
 		if b, _ := json.Marshal(again); string(a) != string(b) {
 			t.Errorf("restored once more:\n%s\n%s", a, b)
@@ -157,7 +158,7 @@ func FuzzEphemeral(f *testing.F) {
 		}
 		named := 0 // entries that name devices: without one, the image's may say "all"
 		for _, e := range after.Spec.EphemeralContainers[1].Env {
-			if e.Name != envvar.VisibleDevices {
+			if e.Name != nvidia.EnvVisibleDevices {
 				continue
 			}
 			named++
@@ -183,7 +184,7 @@ func FuzzCheckTemplate(f *testing.F) {
 			return
 		}
 		policy := fuzzedInput().Policy
-		_, ops := (policies.Input{Policy: policy}).CheckTemplate("Deployment", tree)
+		_, ops := policies.CheckTemplate(policy, "Deployment", tree)
 		if len(ops) == 0 {
 			return
 		}
@@ -204,7 +205,7 @@ func FuzzCheckTemplate(f *testing.F) {
 		if err := json.Unmarshal(after, &again); err != nil {
 			t.Fatal(err)
 		}
-		if v, ops := (policies.Input{Policy: policy}).CheckTemplate("Deployment", again); v != nil || len(ops) > 0 {
+		if v, ops := policies.CheckTemplate(policy, "Deployment", again); v != nil || len(ops) > 0 {
 			t.Errorf("rewritten, it is not done: %v %v", v, ops)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -72,7 +72,7 @@ func FuzzReadPod(f *testing.F) {
 			t.Errorf("%q is neither a pod nor denied", raw)
 		}
 		if pod.Pod != nil {
-			podpatch.Operations(pod.Text, pod.Pod, new(corev1.Pod)) // what was read can be patched
+			podedit.Operations(pod.Text, pod.Pod, new(corev1.Pod)) // what was read can be patched
 			checkReadAsServed(t, pod)
 		}
 	})
@@ -176,14 +176,14 @@ func FuzzDecide(f *testing.F) {
 		if d.Promise == nil {
 			return
 		}
-		once := d.Promise.Apply(raw.Pod)
+		once := podedit.Apply(d.Promise, raw.Pod)
 		in.Pod = once
 		again := policies.Decide(in)
 		if again.Promise == nil {
 			t.Fatalf("the rewritten pod is %s: %s", again.Outcome, again.Message())
 		}
 		a, _ := json.Marshal(once)
-		b, _ = json.Marshal(again.Promise.Apply(once))
+		b, _ = json.Marshal(podedit.Apply(again.Promise, once))
 		if string(a) != string(b) {
 			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
 		}

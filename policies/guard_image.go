@@ -8,7 +8,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -30,7 +29,7 @@ func guardImages(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// checkGuardImage denies another image for the promised guard, with what may have written it.
+// checkGuardImage denies another image for the promised guard, with its probable author.
 func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
 	if given.Guard == nil {
 		return nil
@@ -45,7 +44,7 @@ func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
 	if len(names) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: rulename.Undone, Reason: "the image of gpuslice's guard was changed", Detail: fmt.Sprintf(
+	return []api.Violation{{Rule: api.RuleUndone, Reason: "the image of gpuslice's guard was changed", Detail: fmt.Sprintf(
 		"%s has image %q in place of %q; another webhook rewrites images: those who run the cluster exclude containers gpuslice-* there, "+
 			"or list the repository in gpuslice's guard.image.mirrors, with the same tag or digest",
 		strings.Join(names, ", "), found, given.Guard.Image)}}

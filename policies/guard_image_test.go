@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
@@ -23,7 +24,7 @@ func withGuard(t *testing.T, image string) (in policies.Input, first policies.De
 	settings := *in.Guard
 	settings.Mirrors = []string{guardMirror}
 	in.Guard = &settings
-	in.Pod = first.Promise.Apply(in.Pod)
+	in.Pod = podedit.Apply(first.Promise, in.Pod)
 	setGuardImage(in.Pod, image)
 	return in, first
 }
@@ -45,7 +46,7 @@ func TestGuardImage(t *testing.T) {
 		if again.Promise == nil || again.Promise.Guard.Image != guardMirror+":test" {
 			t.Fatalf("%s: %s", again.Outcome, again.Message())
 		}
-		in.Pod = again.Promise.Apply(in.Pod)
+		in.Pod = podedit.Apply(again.Promise, in.Pod)
 		if d := policies.Verify(in, again.Promise); d.Outcome != policies.Unchanged {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}

@@ -7,16 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/visibility"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
-// what it requests. In a namespace where GPUs are shared, those are other people's slices.
+// hideDevices hides the devices of an unchanged pod if a container would take devices beyond its request. In a
+// namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
 	if isDevicePlugin(&in.Pod.Spec) {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
@@ -28,7 +28,7 @@ func hideDevices(in *Input, d Decision) Decision {
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings, name+": "+envvar.VisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
+		d.Warnings = append(d.Warnings, name+": "+nvidia.EnvVisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
 	}
 	return d
 }
@@ -47,7 +47,7 @@ func isDevicePlugin(spec *corev1.PodSpec) bool {
 // choosingContainers names the containers that would choose their devices by a variable.
 func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []string) {
 	for c := range podspec.EveryContainer(spec) {
-		if visibility.ChoosesDevices(c) || request.RequestsGPU(c, pools) && envvar.Index(c.Env, envvar.VisibleDevices) >= 0 {
+		if podedit.ChoosesDevices(c) || request.RequestsGPU(c, pools) && podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 			names = append(names, "container "+message.Quote(c.Name))
 		}
 	}
@@ -56,16 +56,16 @@ func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []strin
 
 // devicesToHide looks for containers that choose their devices: in a pod that requests GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Change) {
+func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v podedit.Visibility) {
 	gpus := request.RequestsGPUs(spec, pools)
 	for c := range podspec.EveryContainer(spec) {
-		named := envvar.Index(c.Env, envvar.VisibleDevices) >= 0
+		named := podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0
 		switch {
 		case request.RequestsGPU(c, pools):
 			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}
-		case visibility.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
+		case podedit.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
 			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
@@ -81,14 +81,14 @@ func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	}
 	out := in.Pod.DeepCopy()
 	restoreRecords(old, out)
-	ours := func(e corev1.EnvVar) bool { return e.Name == envvar.VisibleDevices }
+	ours := func(e corev1.EnvVar) bool { return e.Name == nvidia.EnvVisibleDevices }
 	was := map[string]*corev1.Container{}
 	for c := range podspec.EveryContainer(&old.Spec) {
 		was[c.Name] = c
 	}
 	for c := range podspec.EveryContainer(&out.Spec) {
 		if o := was[c.Name]; o != nil {
-			c.Env = envvar.Restore(c.Env, o.Env, ours)
+			c.Env = podspec.RestoreVariables(c.Env, o.Env, ours)
 		}
 	}
 	return out

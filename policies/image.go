@@ -11,12 +11,11 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// checkImages holds new images of a live pod's slices against policy: what it denies of a framework at creation, and a
-// minimum enforcement that rested on the framework's cap. Where neither is broken the author is warned of a cap that is lost.
+// checkImages checks new images of a live pod's slices against policy: the denials of frameworks at creation, and a
+// minimum enforcement that rested on the framework's cap. If neither is broken the author is warned about a lost cap.
 func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.Violation, warnings []string, err error) {
 	given, changed := changedImages(old, updated)
 	if len(changed) == 0 {
@@ -33,7 +32,7 @@ func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.V
 		case now.Denied != nil:
 			found = append(found, *now.Denied)
 		case now.Lost && !now.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier):
-			found = append(found, api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+			found = append(found, api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 				"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
 				in.Policy.Name, in.Policy.MinimumEnforcement.Tier, c.Name, now.Tier)})
 		case now.Lost:
@@ -44,7 +43,7 @@ func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.V
 	return found, warnings, nil
 }
 
-// planImages writes what is planned with the new images of a live pod's slices. It returns the pod itself where no image changes.
+// planImages updates the plan for new images of a live pod's slices. It returns the pod itself if no image changes.
 func planImages(old, updated *corev1.Pod, governed governedFunc) (*corev1.Pod, error) {
 	given, changed := changedImages(old, updated)
 	if len(changed) == 0 {
@@ -64,7 +63,7 @@ func planImages(old, updated *corev1.Pod, governed governedFunc) (*corev1.Pod, e
 	return out, nil
 }
 
-// withPlannedImages is the old pod with what is planned as the new one has it, where that is what its images lead to.
+// withPlannedImages returns the old pod with the new one's plan, if its images lead to that plan.
 func withPlannedImages(old, updated *corev1.Pod, governed governedFunc) (*corev1.Pod, error) {
 	if updated.Annotations[api.AnnotationPlanned] == old.Annotations[api.AnnotationPlanned] {
 		return old, nil

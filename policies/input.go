@@ -4,11 +4,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/guardaccess"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // Input is all that a decision depends on. Decide changes none of it.
@@ -19,21 +20,23 @@ type Input struct {
 	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that request
 	// a slice are denied with it.
 	PolicyError error
-	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
+	// TenantNotes are notes for authors of pods on the tenant's own document that tightened Policy.
 	TenantNotes []string
 	Pools       []pools.Pool
-	// PoolsComplete reports whether no other pools will ever be: what fits none of them is denied instead of waiting.
+	// PoolsComplete reports whether the list of pools is final: a pod that fits none is denied instead of waiting.
 	PoolsComplete bool
-	// DeviceClasses are the cluster's, by name, and Claims what the pod claims of them, by the name that it has for each
-	// claim. What is not in them may be a GPU.
+	// DeviceClasses are the cluster's, by name, and Claims the specs of the pod's claims, by the pod's name for each. A
+	// claim that is not listed may be a GPU.
 	DeviceClasses map[string]*resourcev1.DeviceClass
 	Claims        map[string]*resourcev1.ResourceClaimSpec
-	// Guard says where the guard's image is; nil: none can be injected.
+	// Guard is the location of the guard's image; nil: none can be injected.
 	Guard *config.GuardSettings
-	// Runtimes are what the cluster tells about how a guard can reach the driver.
+	// Runtimes are the cluster's facts about a guard's access to the driver.
 	Runtimes pools.Runtimes
 	// LimitRanges are those of the namespace: the guard's containers keep within them.
 	LimitRanges []*corev1.LimitRange
+	// Recommended are the sizes that are recommended for the namespace's workloads, by what is current of the leader's document.
+	Recommended advice.Namespace
 	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool
 }
@@ -46,15 +49,22 @@ func (in Input) Tightened(tenant *config.TenantDocument) Input {
 	return in
 }
 
-// planning is what of the input a plan depends on.
+// planning is the part of the input that a plan depends on.
 func (in *Input) planning() *plan.Input {
 	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
-		Guard: in.Guard, Runtimes: in.Runtimes, LimitRanges: in.LimitRanges, Explain: in.Explain,
+		Guard: in.Guard, Runtimes: in.Runtimes, LimitRanges: in.LimitRanges, Recommended: in.Recommended, Explain: in.Explain,
 	}
 }
 
-// GuardAccess tells how guards of the namespace's pods reach the driver on a pool, or why they do not.
-func (in Input) GuardAccess(pool *pools.Pool) (how, why string) {
-	return guardaccess.Describe(&guardaccess.Asker{Namespace: in.Namespace, Policy: in.Policy, Runtimes: in.Runtimes}, pool)
+// GPUClaims are the GPUs that the pod claims by dynamic resource allocation.
+func (in Input) GPUClaims() accounting.PodClaims {
+	return accounting.PodClaims{
+		DeviceClasses: accounting.DeviceClasses{Policy: in.Policy, Pools: in.Pools, Classes: in.DeviceClasses}, Pod: in.Pod, Claims: in.Claims,
+	}
+}
+
+// GuardAccess returns how guards of the namespace's pods reach the driver on a pool, or why they do not.
+func GuardAccess(in Input, pool *pools.Pool) (how, why string) {
+	return plan.DescribeGuardAccess(in.planning(), pool)
 }

@@ -9,13 +9,13 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Lint returns what is legal in a policy and most likely not what its author meant, each with its path. pools are
-// those known; sizes are held only against pools whose size is known.
+// Lint returns valid settings of a policy that are probably mistakes, each with its path. pools are the known ones;
+// sizes are checked only against pools of known size.
 func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if p.Off() && !reflect.ValueOf(p.Quota).IsZero() {
@@ -30,12 +30,12 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 		}
 	}
 	if p.Mode == modes.Transparent && p.DefaultSlice == nil {
-		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is denied")
+		warn("defaultSlice: mode is transparent and there is none, so a pod without a size is denied")
 	}
 	for i := range p.Pools.Declared {
-		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, resourcename.NVIDIAPrefix) {
+		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, nvidia.ResourcePrefix) {
 			warn("pools.declared[%d].resource: the webhook is called for pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
-				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, resourcename.NVIDIAPrefix, d.Resource, resourcename.NVIDIAPrefix)
+				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, nvidia.ResourcePrefix, d.Resource, nvidia.ResourcePrefix)
 		}
 	}
 	largest, known := largestSlice(p, pools)
@@ -53,8 +53,8 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	return warnings
 }
 
-// largestSlice is the largest slice on pools of the strategies that p allows; known is false where one of them does not tell
-// its size, or there is none.
+// largestSlice is the largest slice on pools of the strategies that p allows; known is false if the size of one of them
+// is unknown, or if there is none.
 func largestSlice(p *config.Policy, pools []pools.Pool) (largest quantity.MiB, known bool) {
 	for i := range pools {
 		pool := &pools[i]

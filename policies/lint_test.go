@@ -8,7 +8,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -17,7 +17,7 @@ func TestLint(t *testing.T) {
 	t.Run("valid settings that are probably mistakes get a warning", func(t *testing.T) {
 		t.Parallel()
 		pools := []pools.Pool{
-			{Resource: resourcename.SharedGPU, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
+			{Resource: nvidia.SharedGPU, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
 			{Resource: api.ResourceGPU, Strategy: "exclusive", Replicas: 1},
 		}
 		for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestLint(t *testing.T) {
 				"idle.terminate: only an agent sees what runs in a slice, and guard.mode is sidecar; write guard.mode: auto"}},
 			{"idle slices that an agent sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: agent}}", nil},
 			{"transparent without a size", "{mode: transparent}", []string{
-				"defaultSlice: mode is transparent and there is none, so a pod that says no size is denied"}},
+				"defaultSlice: mode is transparent and there is none, so a pod without a size is denied"}},
 			{"sizes beyond every pool", "{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}", []string{
 				"classes[huge].memory: 25Gi fits no pool that is known, the largest slice there is has 6Gi",
 				"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},

@@ -15,12 +15,11 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -64,7 +63,7 @@ func TestDecideProperties(t *testing.T) {
 			pools := mustEncode(t, c.in.Pools)
 			d := policies.Decide(c.in)
 			if d.Promise != nil {
-				d.Promise.Apply(c.in.Pod)
+				podedit.Apply(d.Promise, c.in.Pod)
 			}
 			if diff := cmp.Diff(before, c.in.Pod); diff != "" {
 				t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
@@ -88,7 +87,7 @@ func TestDecideProperties(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			once := c.d.Promise.Apply(c.in.Pod)
+			once := podedit.Apply(c.d.Promise, c.in.Pod)
 			in := c.in
 			in.Pod = once
 			d := policies.Decide(in)
@@ -96,7 +95,7 @@ func TestDecideProperties(t *testing.T) {
 				t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
 				continue
 			}
-			if diff := cmp.Diff(once, d.Promise.Apply(once)); diff != "" {
+			if diff := cmp.Diff(once, podedit.Apply(d.Promise, once)); diff != "" {
 				t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
 			}
 		}
@@ -152,15 +151,15 @@ func TestApplyProperties(t *testing.T) {
 			if c.d.Promise == nil {
 				continue
 			}
-			once := c.d.Promise.Apply(c.in.Pod)
-			if diff := cmp.Diff(once, c.d.Promise.Apply(once)); diff != "" {
+			once := podedit.Apply(c.d.Promise, c.in.Pod)
+			if diff := cmp.Diff(once, podedit.Apply(c.d.Promise, once)); diff != "" {
 				t.Errorf("%s:\n%s", c.s.Name, diff)
 			}
 			read, err := promise.Decode(once.Annotations[api.AnnotationPromise])
 			if err != nil {
 				t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
 			}
-			if diff := cmp.Diff(once, read.Apply(once)); diff != "" {
+			if diff := cmp.Diff(once, podedit.Apply(read, once)); diff != "" {
 				t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
 			}
 		}
@@ -171,8 +170,8 @@ func TestApplyProperties(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			after := c.d.Promise.Apply(c.raw.Pod)
-			tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Text, c.raw.Pod, after))
+			after := podedit.Apply(c.d.Promise, c.raw.Pod)
+			tree := patched(t, c.s.Pod, podedit.Operations(c.raw.Text, c.raw.Pod, after))
 			var got corev1.Pod
 			if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
 				t.Fatal(err)
@@ -200,7 +199,7 @@ func TestApplyProperties(t *testing.T) {
 			if err != nil || violation != nil {
 				t.Fatal(c.s.Name, err, violation)
 			}
-			after := patched(t, pod, podpatch.Operations(raw.Text, raw.Pod, c.d.Promise.Apply(raw.Pod)))
+			after := patched(t, pod, podedit.Operations(raw.Text, raw.Pod, podedit.Apply(c.d.Promise, raw.Pod)))
 			found := map[string]bool{}
 			findMarks(after["spec"], found)
 			for _, mark := range marked {
@@ -216,7 +215,7 @@ func TestApplyProperties(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			for _, op := range podpatch.Operations(c.raw.Text, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
+			for _, op := range podedit.Operations(c.raw.Text, c.raw.Pod, podedit.Apply(c.d.Promise, c.raw.Pod)) {
 				if !allowedPaths.MatchString(op.Path) {
 					t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
 				}
@@ -321,7 +320,7 @@ func TestScenariosOfTampering(t *testing.T) {
 	t.Parallel()
 	alone := map[string]bool{}
 	for _, c := range created(t) {
-		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == rulename.Tamper {
+		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == api.RuleTamper {
 			alone[c.d.Violations[0].Reason] = true
 		}
 	}
@@ -352,7 +351,7 @@ func TestMountVolumes(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		spec := c.d.Promise.Apply(c.in.Pod).Spec
+		spec := podedit.Apply(c.d.Promise, c.in.Pod).Spec
 		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, m := range container.VolumeMounts {
 				if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -34,7 +33,7 @@ func TestProvenMinimum(t *testing.T) {
 				in.Pools[i].Proven = tt.proven
 			}
 			d := policies.Decide(in)
-			if denied := d.IfEnforced == policies.Denied; denied != tt.denied || (denied && d.Violations[0].Rule != rulename.Enforcement) {
+			if denied := d.IfEnforced == policies.Denied; denied != tt.denied || (denied && d.Violations[0].Rule != api.RuleEnforcement) {
 				t.Errorf("%s: %v", d.IfEnforced, d.Violations)
 			}
 		})

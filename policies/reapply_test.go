@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -22,9 +23,9 @@ func TestReapply(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			live := c.d.Promise.Apply(c.raw.Pod)
+			live := podedit.Apply(c.d.Promise, c.raw.Pod)
 			for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
-				after, violations := promise.Restore(live, updated)
+				after, violations := podedit.Restore(live, updated)
 				if len(violations) > 0 {
 					t.Errorf("%s, %s: %v", c.s.Name, way, violations)
 				}
@@ -41,17 +42,17 @@ func TestReapply(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			live := c.d.Promise.Apply(c.raw.Pod)
+			live := podedit.Apply(c.d.Promise, c.raw.Pod)
 			newer := *c.d.Promise
 			newer.Version = promise.Version + 1
 			live.Annotations[api.AnnotationPromise] = newer.Encode()
-			after, violations := promise.Restore(live, c.raw.Pod)
+			after, violations := podedit.Restore(live, c.raw.Pod)
 			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
 				t.Errorf("%s, replaced: %v (-live +updated)\n%s", c.s.Name, violations, diff)
 			}
 			larger := live.DeepCopy()
 			larger.Labels = map[string]string{api.LabelMemory: "79Gi"}
-			if _, violations := promise.Restore(live, larger); len(violations) == 0 {
+			if _, violations := podedit.Restore(live, larger); len(violations) == 0 {
 				t.Errorf("%s: its label changed", c.s.Name)
 			}
 		}
@@ -63,8 +64,8 @@ func TestReapply(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			live := c.d.Promise.Apply(c.raw.Pod)
-			after, violations := promise.Restore(live, live)
+			live := podedit.Apply(c.d.Promise, c.raw.Pod)
+			after, violations := podedit.Restore(live, live)
 			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
 				t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)
 			}

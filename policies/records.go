@@ -6,7 +6,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// records are the annotations that tell what is planned and observed.
+// records are the annotations about planned and observed tiers.
 func records() []string {
 	return []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
 }
@@ -22,7 +22,7 @@ func withoutRecords(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// restoreRecords puts what writtenRecords lists back as old has it.
+// restoreRecords puts the entries of writtenRecords back as old has them.
 func restoreRecords(old, updated *corev1.Pod) {
 	restoreWritten(old.Annotations, updated.Annotations, records()...)
 	restoreWritten(old.Labels, updated.Labels, api.LabelTier)
@@ -38,8 +38,8 @@ func restoreWritten(old, updated map[string]string, names ...string) {
 	}
 }
 
-// writtenRecords are the annotations and the label about what is planned and observed that an update adds or changes. Nobody but
-// gpuslice writes them; everybody may remove them from a pod without a slice.
+// writtenRecords are the annotations and the label about planned and observed tiers that an update adds or changes.
+// Only gpuslice writes them; everybody may remove them from a pod without a slice.
 func writtenRecords(old, updated *corev1.Pod) (out []string) {
 	for _, name := range written(old.Annotations, updated.Annotations, records()...) {
 		out = append(out, "annotation "+name)

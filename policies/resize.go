@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -20,8 +20,8 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 	if err != nil || updated.DeletionTimestamp != nil {
 		return nil
 	}
-	if promise.HasGuard(limits.GuardContainer) && podspec.LimitsMemory(&updated.Spec) && !podspec.LimitsMemory(&old.Spec) {
-		return []api.Violation{{Rule: rulename.Immutable, Reason: "the guard's resources cannot change",
+	if podedit.IsGuard(promise, limits.GuardContainer) && podspec.LimitsMemory(&updated.Spec) && !podspec.LimitsMemory(&old.Spec) {
+		return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change",
 			Detail: "spec.resources.limits.memory is for all containers, so the others could use up the guard's; leave it out, and limit each container"}}
 	}
 	was := map[string]corev1.ResourceRequirements{}
@@ -29,8 +29,8 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 		was[c.Name] = c.Resources
 	}
 	for c := range podspec.EveryContainer(&updated.Spec) {
-		if promise.HasGuard(c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
-			return []api.Violation{{Rule: rulename.Immutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
+		if podedit.IsGuard(promise, c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
+			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
 				"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}
 		}
 	}

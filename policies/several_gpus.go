@@ -7,13 +7,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// severalGPUs answers a pod that requests several whole GPUs and says nothing else: it is left as it is where policy
-// allows exclusive devices, and denied where it does not, or where it would get shares of one device instead.
+// severalGPUs decides a pod that requests several whole GPUs and nothing else: it is left as it is if policy allows
+// exclusive devices, and denied if not, or if it would get shares of one device instead.
 func (c *creation) severalGPUs() Decision {
 	in, req := &c.in, c.req
 	if req.Explicit {
@@ -37,7 +36,7 @@ func (c *creation) severalGPUs() Decision {
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {
-		return denial(api.Violation{Rule: rulename.Strategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
 			"container %q requests %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; request one",
 			name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
 	}
@@ -46,7 +45,7 @@ func (c *creation) severalGPUs() Decision {
 		who              string
 	}{{most, in.Policy.Limits.PerContainer.GPUs, fmt.Sprintf("container %q", name)}, {total, in.Policy.Limits.PerPod.GPUs, "the pod"}} {
 		if limited.limit > 0 && limited.requested > limited.limit {
-			return denial(api.Violation{Rule: rulename.Limit, Reason: "above the limit", Detail: fmt.Sprintf(
+			return denial(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
 				"%s would hold %d GPUs, policy %s allows %d; request less", limited.who, limited.requested, in.Policy.Name, limited.limit)})
 		}
 	}

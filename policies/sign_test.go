@@ -10,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -26,7 +27,7 @@ func promisedPod(t *testing.T, keys promise.Keys) *corev1.Pod {
 			continue
 		}
 		keys.Sign(c.d.Promise)
-		pod := c.d.Promise.Apply(c.in.Pod)
+		pod := podedit.Apply(c.d.Promise, c.in.Pod)
 		pod.Namespace = c.d.Promise.Namespace
 		return pod
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -37,7 +38,7 @@ func TestSummary(t *testing.T) {
 		} {
 			in, _ := brought(t, "")
 			d := policies.Decide(in)
-			in.Pod = d.Promise.Apply(in.Pod)
+			in.Pod = podedit.Apply(d.Promise, in.Pod)
 			if diff := cmp.Diff([2]string{"2Gi of NVIDIA T4, enforced by guard", "guard"}, shown(in.Pod)); diff != "" {
 				t.Fatalf("(-want +got)\n%s", diff)
 			}
@@ -73,7 +74,7 @@ func TestSummary(t *testing.T) {
 		in, _ := brought(t, "")
 		given := policies.Decide(in).Promise
 		given.Slice = ""
-		created := given.Apply(in.Pod)
+		created := podedit.Apply(given, in.Pod)
 		if got := shown(created); got != [2]string{} {
 			t.Errorf("%q", got)
 		}

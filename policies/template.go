@@ -10,18 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 )
 
-// Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob) whose pod template may hold
-// fractional GPU quantities, which Kubernetes denies there. kind is the workload's kind, tree its JSON. Under
-// TemplatesCheck it is denied with what to write instead, under TemplatesRewrite the operations write that.
-func (in Input) Template(kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
-	violation, patch := in.CheckTemplate(kind, tree)
+// Template decides a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob)
+// whose pod template may hold fractional GPU quantities, which Kubernetes denies there. kind is the workload's kind,
+// tree its JSON. Under TemplatesCheck the denial contains the spelling to use instead, under TemplatesRewrite the
+// operations write it.
+func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
+	violation, patch := CheckTemplate(in.Policy, kind, tree)
 	switch {
 	case violation != nil:
 		return in.Deny(*violation), nil
@@ -33,10 +34,9 @@ func (in Input) Template(kind string, tree map[string]any) (Decision, []jsonpatc
 
 const whyNoFraction = "no fraction in the template"
 
-// CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
-// spare it from doing so. Nothing found, or no policy: neither.
-func (in Input) CheckTemplate(kind string, tree map[string]any) (*api.Violation, []jsonpatch.Operation) {
-	p := in.Policy
+// CheckTemplate is Template before the policy's enforcementMode: the API server's denial, or the operations that
+// prevent it. Nothing found, or no policy: neither.
+func CheckTemplate(p *config.Policy, kind string, tree map[string]any) (*api.Violation, []jsonpatch.Operation) {
 	if p.Off() || p.Templates == modes.TemplatesOff {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (in Input) CheckTemplate(kind string, tree map[string]any) (*api.Violation,
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
-	return &api.Violation{Rule: rulename.Template, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
 		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
 			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
 }
@@ -87,7 +87,7 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 				quantities, _ := resources[kind].(map[string]any)
 				for _, res := range slices.Sorted(maps.Keys(quantities)) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
-						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podpatch.EscapePointer(res)
+						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podedit.EscapePointer(res)
 						out = append(out, templateFraction{at, name, res, text, share})
 					}
 				}
@@ -165,5 +165,5 @@ func rewriteTemplate(path string, template map[string]any, found []templateFract
 		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
 	}
 	text, _ := found[0].share.MarshalText()
-	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+podpatch.EscapePointer(api.LabelFraction), string(text)))
+	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+podedit.EscapePointer(api.LabelFraction), string(text)))
 }

@@ -3,6 +3,8 @@ package policies_test
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/gpuslice/gpuslice/policies"
 )
 
 func TestCheckTemplate(t *testing.T) {
@@ -27,7 +29,7 @@ func TestCheckTemplate(t *testing.T) {
 				{"name":"b","resources":{"limits":{`+c.second+`}}}]}}}}`), &tree); err != nil {
 					t.Fatal(err)
 				}
-				violation, ops := in.CheckTemplate("Deployment", tree)
+				violation, ops := policies.CheckTemplate(in.Policy, "Deployment", tree)
 				if rewritten := len(ops) > 0; rewritten != c.rewritten || (violation != nil) == rewritten {
 					t.Errorf("rewritten is %t, want %t; denied: %v", rewritten, c.rewritten, violation)
 				}

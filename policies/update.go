@@ -10,12 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
@@ -36,19 +35,19 @@ const (
 type Change struct {
 	Old, New    []byte // the pod's JSON before and after
 	Subresource string // by which it changes; "": by none
-	// Ours reports whether gpuslice itself writes, which may write what is observed and sign the same promise anew.
+	// Ours reports whether gpuslice itself writes, which may record observed tiers and re-sign the same promise.
 	Ours bool
 }
 
-// governedFunc returns what governs the pod's namespace, the pod left out. An update requests it only where its answer depends
-// on it: what is gpuslice's stays so also while no policy can be read.
+// governedFunc returns the policy and facts of the pod's namespace, without the pod. An update reads them only if its
+// answer depends on them: gpuslice's own fields stay also while no policy can be read.
 type governedFunc func() (Input, error)
 
 // concerning are the names of which an update that can matter to gpuslice has one.
-var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices})
+var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, nvidia.EnvVisibleDevices})
 
-// Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
-// for the names of what is gpuslice's, and parses nothing.
+// Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it
+// looks for names of gpuslice's, and parses nothing.
 func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == ephemeralSubresource || c.Subresource == resizeSubresource
@@ -63,11 +62,11 @@ func (c Change) Concerns() bool {
 	})
 }
 
-// Mutate answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
-// gpuslice's, in another one the devices that its containers may see, and no device for ephemeral containers that it
-// adds. Nothing is decided again. Whatever cannot be read passes here, and Verify denies what is too large to be read. Every change of a
-// pod that is being deleted passes: an update must never block a finalizer, a scheduling gate or a deletion. An error means that the
-// namespace could not be read.
+// Mutate decides an update of a live pod, and returns the patch that corrects it: in a pod with slices everything that
+// is gpuslice's, in another one the devices that its containers may see, and no device for ephemeral containers that it
+// adds. Nothing is decided again. Unreadable changes pass here, and Verify denies those that are too large to be read.
+// Every change of a pod that is being deleted passes: an update must never block a finalizer, a scheduling gate or a
+// deletion. An error means that the namespace could not be read.
 func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Operation, error) {
 	old, updated, _, err := c.read()
 	switch {
@@ -80,12 +79,12 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 	case !hasPromise(old.Pod):
 		return restored(updated, c.writable(old.Pod, updated.Pod), governed, restoreDevices)
 	}
-	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
+	after, violations := podedit.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
 	after, err = planImages(old.Pod, after, governed)
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	patch := podpatch.Operations(updated.Text, updated.Pod, after)
+	patch := podedit.Operations(updated.Text, updated.Pod, after)
 	if len(violations) == 0 {
 		return restoredBy(patch), patch, nil
 	}
@@ -97,15 +96,15 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 	if d.Outcome == Denied {
 		patch = nil
 	}
-	return d, patch, nil // what passes all the same, under another mode, is put right like any other
+	return d, patch, nil // a change that another mode lets pass is corrected like any other
 }
 
-// Verify judges an update of a live pod as it is about to be stored. It meets only what got past Mutate.
+// Verify judges an update of a live pod as it is about to be stored, after Mutate.
 func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 	old, updated, unread, err := c.read()
 	switch {
 	case unread != nil && !c.Ours:
-		// The API server asks about changes of what is gpuslice's, and about none of a pod that is being deleted.
+		// The API server calls for changes of gpuslice's own fields, and for none of a pod that is being deleted.
 		in, err := governed()
 		if err != nil {
 			return Decision{}, err
@@ -155,7 +154,7 @@ func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc, restor
 		return Decision{}, nil, err
 	}
 	in.Pod = updated.Pod
-	patch := podpatch.Operations(updated.Text, updated.Pod, restore(in, old))
+	patch := podedit.Operations(updated.Text, updated.Pod, restore(in, old))
 	d := restoredBy(patch)
 	if changesPods(in) {
 		d.Warnings = lateLabels(old, updated.Pod)
@@ -186,7 +185,7 @@ func restoredBy(patch []jsonpatch.Operation) Decision {
 	return Decision{Outcome: Mutated, IfEnforced: Mutated}
 }
 
-// errBeyondBounds is the error of a pod that is beyond the bounds of what is read.
+// errBeyondBounds is the error of a pod that exceeds the bounds on parsed input.
 var errBeyondBounds = errors.New("the pod is beyond the bounds of what is read")
 
 // read returns the pod before and after, or an error where one of them cannot be read, with a violation where it is beyond bounds.
@@ -207,8 +206,8 @@ func (c Change) read() (old, updated rawpod.Raw, unread *api.Violation, err erro
 	return old, updated, nil, nil
 }
 
-// writable is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice itself writes what
-// is observed, and signs the same words with another key; nobody else writes anything.
+// writable is the old pod with the writer's permitted changes to gpuslice's fields: gpuslice itself records observed
+// tiers, and signs the same words with another key; nobody else writes anything.
 func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 	if !c.Ours {
 		return old
@@ -229,24 +228,24 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// checkUpdate denies an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
-// with one. A pod that is being deleted may change in every way: whatever holds it must be free to let go.
+// checkUpdate denies an update that would change gpuslice's fields on a pod, or give a pod a Promise that was not
+// created with one. A pod that is being deleted may change in every way: nothing may block its deletion.
 func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if updated.DeletionTimestamp != nil {
 		return nil
 	}
 	if !hasPromise(old) && hasPromise(updated) {
-		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
+		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "only gpuslice may set it")}
 	}
 	if written := writtenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
-		return []api.Violation{request.Immutable(written[0], "absent", "written by another hand")}
+		return []api.Violation{request.Immutable(written[0], "absent", "only gpuslice may set it")}
 	}
-	restored, violations := promise.Restore(old, updated)
-	paths := podpatch.ChangedPaths(updated, restored)
+	restored, violations := podedit.Restore(old, updated)
+	paths := podedit.ChangedPaths(updated, restored)
 	if len(paths) == 0 {
 		return violations
 	}
-	return append(violations, api.Violation{Rule: rulename.Immutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
+	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
 		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
 }
 

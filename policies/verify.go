@@ -8,14 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
-	"github.com/gpuslice/gpuslice/policies/internal/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -25,11 +26,11 @@ const (
 	whyNewer      = "as a newer version promised"
 )
 
-// Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the one on it that is to be
-// trusted (Keys.PromiseOf), nil where there is none. Such a pod must be as it was promised, and the tamper rules, limits
-// and minimum enforcement of the policy now in force must hold for it: that is read from the promise, and nothing is
-// planned again, nor proof demanded. What a policy or a node change made of its fit meanwhile is no reason: it was given
-// what it was given. A pod without a promise must not be one that Decide would have rewritten.
+// Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the trusted one on it
+// (Keys.PromiseOf), nil if there is none. Such a pod must be as it was promised, and the tamper rules, limits and
+// minimum enforcement of the policy now in force must hold for it: they are checked against the promise, and nothing is
+// planned again, nor proof demanded. A later change of policy or nodes is no reason to deny it: its slice was
+// allocated. A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *promise.Promise) Decision {
@@ -53,8 +54,8 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)
 }
 
-// verifyPromised holds a pod against its promise, and the promise against the policy in force. The first check that finds
-// something ends it: what a changed pod holds is unknown.
+// verifyPromised compares a pod with its promise, and the promise with the policy in force. The first check that finds
+// something ends it: the holdings of a changed pod are unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
 		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
@@ -67,7 +68,7 @@ func verifyPromised(in *Input, given *promise.Promise) Decision {
 }
 
 func checkUndone(in *Input, given *promise.Promise) []api.Violation {
-	changed := given.Undone(in.Pod, in.Pools)
+	changed := podedit.Undone(given, in.Pod, in.Pools)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -79,24 +80,29 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, "["+podspec.Prefix) }) {
 		remedy = "another webhook did this; those who run the cluster exclude containers gpuslice-* there"
 	}
-	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: message.ShortList(changed) + "; " + remedy}}
+	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: message.ShortList(changed) + "; " + remedy}}
 }
 
-// checkPromisedTampering holds what is not of the promise to the rules, to the bound on containers, and to what policy says of claims. The pod is as
-// promised by then.
+// checkPromisedTampering applies the rules, the bound on containers and the policy on claims to all that is not of the
+// promise. The pod is as promised by then.
 func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation {
 	if v := tooManyContainers(in.Pod); v != nil {
 		return []api.Violation{*v}
 	}
 	out := rules.UnpromisedHostIPC(in.Pod, promise)
+	if len(promise.ClaimTemplates()) > 0 {
+		if v := strategies.Grouped(&in.Pod.Spec); v != nil { // another webhook may have added it
+			out = append(out, *v)
+		}
+	}
 	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
 	return append(append(out, rules.Find(authors, true)...), checkClaims(in, promise.HasClaim)...)
 }
 
-// withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
-// guard with its ways to the devices, and the IPC namespace of the node, which UnpromisedHostIPC looks at. The pod itself
-// is not changed; what is left of it is shared.
+// withoutPromised is the pod without those edits of its promise that a tamper rule would find: the volumes of a
+// strategy, the guard with its ways to the devices, and the IPC namespace of the node, which UnpromisedHostIPC looks
+// at. The pod itself is not changed; the rest of it is shared.
 func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	out := *pod
 	out.Spec.HostIPC = false
@@ -104,7 +110,7 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	if promise.Guard == nil {
 		return &out
 	}
-	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return promise.HasGuard(c.Name) })
+	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return podedit.IsGuard(promise, c.Name) })
 	out.Annotations = maps.Clone(pod.Annotations)
 	for name := range promise.Guard.Annotations {
 		delete(out.Annotations, name)
@@ -126,11 +132,11 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil
 	}
-	return []api.Violation{{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
 		in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
-// checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
+// checkPromisedLimits checks the pod's charge against the limits. The pod shows which containers run side by side.
 func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	most, policy := in.Policy.Limits, in.Policy.Name
 	if most == (config.Policy{}).Limits {
@@ -138,14 +144,14 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	}
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
-		if v := limits.Exceeds(promise.ChargeFor(c), most.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
-		if v := (limits.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
+		if v := (accounting.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}
-	if v := limits.Exceeds(promise.ChargeOn(in.Pod), most.PerPod, "the pod", policy, promise.Place); v != nil {
+	if v := accounting.Exceeds(accounting.ChargeOn(promise, in.Pod), most.PerPod, "the pod", policy, promise.Place); v != nil {
 		return []api.Violation{*v}
 	}
 	return nil
@@ -158,11 +164,11 @@ func verifyUnpromised(in Input) Decision {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
-		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
+		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), nvidia.EnvVisibleDevices, nvidia.EnvCUDAVersion, api.ResourceGPU)})
 	}
 	if written := writtenRecords(new(corev1.Pod), in.Pod); d.Outcome != Denied && d.Outcome != Mutated && len(written) > 0 {
-		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod says of itself what gpuslice planned", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: api.RuleUndone, Reason: "annotations reserved for gpuslice", Detail: fmt.Sprintf(
 			"it has no slice, and gpuslice's mutating webhook, which removes this, was not called; remove %s", message.JoinNames(written))})
 	}
 	switch d.Outcome {
@@ -172,7 +178,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
+	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
 		"gpuslice's mutating webhook was not called, its answer was lost, or another webhook changed the pod after it; create the pod again, and if it is denied again tell those who run the cluster (policy %s; gpuslice doctor lists webhooks)",
 		in.Policy.Name)})
 }

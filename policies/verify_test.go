@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -47,7 +47,7 @@ func TestVerify(t *testing.T) {
 			if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
 				continue
 			}
-			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone || !strings.Contains(d.Message(), "or another webhook changed the pod after it") {
+			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone || !strings.Contains(d.Message(), "or another webhook changed the pod after it") {
 				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
@@ -80,7 +80,7 @@ func TestVerify(t *testing.T) {
 			}
 			keys.Sign(c.d.Promise)
 			in := c.in
-			in.Pod = c.d.Promise.Apply(c.in.Pod)
+			in.Pod = podedit.Apply(c.d.Promise, c.in.Pod)
 			in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
 			promise := keys.PromiseOf(in.Pod)
 			if promise == nil {
@@ -184,12 +184,12 @@ func TestVerifyTampered(t *testing.T) {
 			}
 			for what, undo := range undo {
 				in := c.in
-				in.Pod = c.d.Promise.Apply(c.in.Pod)
+				in.Pod = podedit.Apply(c.d.Promise, c.in.Pod)
 				if !undo(in.Pod, c.d.Promise) {
 					continue
 				}
 				done[what]++
-				if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone {
+				if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 					t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 				}
 			}
@@ -232,36 +232,36 @@ func TestVerifyPromised(t *testing.T) {
 		"nothing changed": {scenario: "guard-is-injected"},
 		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
 			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
-		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, rulename.Limit, "would hold"},
-		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, rulename.Limit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement.Tier = api.TierDriver }, nil, rulename.Enforcement, "reaches guard"},
+		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, api.RuleLimit, "would hold"},
+		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, api.RuleLimit, "the pod would hold 2 slices"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement.Tier = api.TierDriver }, nil, api.RuleEnforcement, "reaches guard"},
 		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
 			api.RulePolicy, "allows mig now"},
-		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, rulename.Tamper, "spec.hostPID"},
+		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, api.RuleTamper, "spec.hostPID"},
 		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
-			rulename.Tamper, "securityContext.privileged"},
+			api.RuleTamper, "securityContext.privileged"},
 		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
-		}, rulename.Tamper, "hostPath"},
+		}, api.RuleTamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
-		}, rulename.Tamper, "devices that it did not request"},
-		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, rulename.Tamper, "cdi.k8s.io/mine"},
-		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, rulename.Tamper, "spec.nodeName"},
-		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, rulename.Tamper, "spec.hostIPC"},
+		}, api.RuleTamper, "devices that it did not request"},
+		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
+		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},
 		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
 		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
-			rulename.Undone, "spec.shareProcessNamespace"},
+			api.RuleUndone, "spec.shareProcessNamespace"},
 		"a limit of memory that the guard shares": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}}
-		}, rulename.Undone, "spec.resources.limits.memory"},
+		}, api.RuleUndone, "spec.resources.limits.memory"},
 		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
-			rulename.Undone, "spec.shareProcessNamespace"},
+			api.RuleUndone, "spec.shareProcessNamespace"},
 		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
 			}
-		}, rulename.Undone, "runAsUser"},
+		}, api.RuleUndone, "runAsUser"},
 		"more containers than a pod with GPUs may have": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			for range policies.MaxContainers {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more"})
@@ -275,7 +275,7 @@ func TestVerifyPromised(t *testing.T) {
 				t.Fatalf("scenario %s has no slice", tt.scenario)
 			}
 			in, policy := c.in, *c.in.Policy
-			in.Pod, in.Policy = c.d.Promise.Apply(c.in.Pod), &policy
+			in.Pod, in.Policy = podedit.Apply(c.d.Promise, c.in.Pod), &policy
 			if tt.policy != nil {
 				tt.policy(in.Policy)
 			}
@@ -302,12 +302,12 @@ func TestVerifyPromised(t *testing.T) {
 		in, pod := brought(t, "limits: {perPod: {slices: 1}}\n")
 		pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
 		given := policies.Decide(in).Promise
-		in.Pod = given.Apply(pod)
+		in.Pod = podedit.Apply(given, pod)
 		if d := policies.Verify(in, given); d.Outcome != policies.Unchanged {
 			t.Fatal(d.Message())
 		}
 		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Limit {
+		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleLimit {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
@@ -315,8 +315,8 @@ func TestVerifyPromised(t *testing.T) {
 		t.Parallel()
 		c := byName["guard-is-injected"]
 		in, given := c.in, *c.d.Promise
-		in.Pod, given.Namespace = c.d.Promise.Apply(c.in.Pod), "elsewhere"
-		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Undone {
+		in.Pod, given.Namespace = podedit.Apply(c.d.Promise, c.in.Pod), "elsewhere"
+		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
@@ -364,7 +364,7 @@ func TestPlannedInBoth(t *testing.T) {
 			"the annotation": func(_ *promise.Promise, pod *corev1.Pod) { delete(pod.Annotations, api.AnnotationPlanned) },
 		} {
 			given, in := *c.d.Promise, c.in
-			in.Pod = given.Apply(c.in.Pod)
+			in.Pod = podedit.Apply(&given, c.in.Pod)
 			in.Pod.Namespace = given.Namespace
 			leaveOut(&given, in.Pod)
 			keys.Sign(&given)
@@ -377,4 +377,31 @@ func TestPlannedInBoth(t *testing.T) {
 		return
 	}
 	t.Error("no scenario gives a slice")
+}
+
+// TestVerifySizeFromHistory changes what is recommended between the webhooks: the pod keeps the size that it was given.
+func TestVerifySizeFromHistory(t *testing.T) {
+	t.Parallel()
+	found := false
+	for _, c := range created(t) {
+		if c.s.Name != "size-from-history" {
+			continue
+		}
+		found = true
+		in := c.in
+		in.Pod, in.Recommended = c.d.Rewrite(c.in.Pod), nil
+		if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Unchanged || d.Reason() != "as promised" {
+			t.Errorf("the recommendation is gone: %s: %s", d.Outcome, d.Message())
+		}
+		again := policies.Decide(in)
+		if again.Outcome != policies.Mutated || again.Promise.Containers[0].Slice != 4096 {
+			t.Errorf("a second pass without recommendation gives %+v", again.Promise)
+		}
+		if d := policies.Verify(c.in, nil); d.Outcome != policies.Denied {
+			t.Errorf("a pod that was given nothing: %s", d.Outcome)
+		}
+	}
+	if !found {
+		t.Error("there is no such scenario")
+	}
 }

@@ -6,12 +6,34 @@
 // API server applies a webhook's failurePolicy to the second and never to the first, so a fault of ours (a panic, a full
 // queue, a namespace that cannot be read) must not look like a denial.
 //
-// What a decision needs (policies, pools, the namespace's labels) comes from informers and is kept as one immutable
+// The inputs of a decision (policies, pools, the namespace's labels) come from informers and are kept as one immutable
 // cluster.Snapshot. Handlers call no API, but for a namespace that is younger than the cache.
 //
-// Imports point one way:
+// Packages below admission answer reviews, in each replica:
 //
-//	review, keys, ledger <- metrics, nativequota <- cluster, server <- budgets, policydocs <- pods <- cmd/webhook
+//	server       HTTPS, bounds on input, and on concurrent reviews
+//	review       the contract between a server and its handlers
+//	pods         the handlers of pods and of pod templates
+//	policydocs   the handler of policies
+//	cluster      the Watcher and its Snapshot
+//	budgets      the charge of a new pod, and its budget
+//	metrics      the counts of a replica
+//
+// Package leader elects one replica. One replica is enough for the packages below it:
+//
+//	podcache         the one watch of pods
+//	observe          which tier really applies to each pod; nodelease reads the reports of agents
+//	usage            holdings and use of pods over time
+//	claimtemplates   the ResourceClaimTemplates of slices
+//	nativequota      Kubernetes' own ResourceQuotas on GPU resources
+//	closedclasses    the device classes that nobody claims in a namespace
+//	extendednames    the extended resource names of device classes
+//	quotametrics     limits and usage of quotas, in metrics
+//	reports          policy reports of namespaces that are not enforced
+//	bypass           the end of bypasses
+//
+// Both use bounded (lists in bounded memory), clock, events, governed (namespaces under a policy), guardaccess and proofs (findings
+// of guards and verify on pools), keys (the keys that sign promises), and ledger (exact quota).
 //
 // The package itself has no code: its tests hold the page of threats.
 package webhook

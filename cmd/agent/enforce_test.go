@@ -26,11 +26,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gpuslice/gpuslice/guard/lease"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/fakegpu/pod"
-	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // built is what all tests share: the fake library and the tenant.
@@ -47,9 +47,9 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	status := m.Run()
+	code := m.Run()
 	_ = os.RemoveAll(filepath.Dir(built.tenant))
-	os.Exit(status)
+	os.Exit(code)
 }
 
 const nodeName = "gpu-1"
@@ -207,7 +207,7 @@ func (c *cluster) awaitLease(name string) {
 	c.t.Helper()
 	for {
 		held, err := c.client.CoordinationV1().Leases("gpuslice-system").Get(c.t.Context(), name, metav1.GetOptions{})
-		if err == nil && held.Spec.RenewTime != nil && time.Since(held.Spec.RenewTime.Time) < nodelease.Duration {
+		if err == nil && held.Spec.RenewTime != nil && time.Since(held.Spec.RenewTime.Time) < lease.Duration {
 			return
 		}
 		select {
@@ -266,13 +266,11 @@ func TestNotEnforced(t *testing.T) {
 	for {
 		select {
 		case change := <-c.leases.ResultChan():
-			lease, ok := change.Object.(*coordinationv1.Lease)
+			changed, ok := change.Object.(*coordinationv1.Lease)
 			if !ok {
 				t.Fatalf("%+v", change)
 			}
-			reasons := map[string]string{}
-			_ = json.Unmarshal([]byte(lease.Annotations[nodelease.AnnotationNotEnforced]), &reasons) // as long as there is none
-			if reason := reasons[uidOf("on-it")]; strings.Contains(reason, "GPU-") {
+			if reason := lease.Read(changed.Annotations).NotEnforced[uidOf("on-it")]; strings.Contains(reason, "GPU-") {
 				return
 			}
 		case <-time.After(time.Minute):

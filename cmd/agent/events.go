@@ -4,12 +4,15 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/node"
-	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
 // Reasons of the Events on pods.
@@ -26,14 +29,13 @@ const (
 	reasonIdle          = "GPUSliceIdle"
 )
 
-// remedy is what the owner of a pod that is over its slice, or near it, can do.
+// remedy is the remedy for the owner of a pod that is over its slice, or near it.
 const remedy = "; use less memory, or request a larger slice with the label gpuslice.dev/memory"
 
-// idleRemedy is what the owner of a slice in which nothing ran can do.
+// idleRemedy is the remedy for the owner of a slice in which nothing ran.
 const idleRemedy = "; start it again when it has something to run, or have the policy's idle.terminate raised"
 
-// eventOf returns reason, type and message of the Event about what a guard
-// reports.
+// eventOf returns reason, type and message of the Event about a guard's report.
 func eventOf(e guard.Event) (eventType, reason, message string) {
 	warning := func(reason string) (string, string, string) { return corev1.EventTypeWarning, reason, e.Message() }
 	switch e.Kind {
@@ -55,27 +57,45 @@ func eventOf(e guard.Event) (eventType, reason, message string) {
 	return corev1.EventTypeNormal, reasonEnforcing, e.Message()
 }
 
-// eventWriter writes Events. Of terminations it does so by a recorder of their own:
-// however many others a tenant brings about, none takes the place of these.
-type eventWriter struct{ terminations, others *events.Recorder }
+// component is the source of the Events, by which the webhook knows them.
+const component = "gpuslice"
 
-func newEventWriter(ctx context.Context, client kubernetes.Interface, nodeName string) eventWriter {
-	return eventWriter{events.NewNodeRecorder(ctx, client, nodeName), events.NewNodeRecorder(ctx, client, nodeName)}
+// eventWriter writes Events by client-go's recorder, which combines similar ones,
+// allows each object a burst of 25 and then one in five minutes, and drops any that
+// come faster than they can be written. Terminations have a recorder of their own:
+// however many other Events a tenant causes, none takes the place of these.
+type eventWriter struct {
+	broadcasters         []record.EventBroadcaster
+	terminations, others record.EventRecorder
+}
+
+func newEventWriter(ctx context.Context, client kubernetes.Interface, nodeName string) *eventWriter {
+	w := &eventWriter{}
+	w.terminations, w.others = w.start(ctx, client, nodeName), w.start(ctx, client, nodeName)
+	return w
+}
+
+func (w *eventWriter) start(ctx context.Context, client kubernetes.Interface, nodeName string) record.EventRecorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
+	w.broadcasters = append(w.broadcasters, b)
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: nodeName})
 }
 
 // Write queues an Event and returns at once.
-func (w eventWriter) Write(object *corev1.ObjectReference, eventType, reason, message string) {
+func (w *eventWriter) Write(object *corev1.ObjectReference, eventType, reason, message string) {
 	recorder := w.others
 	if reason == reasonTerminated {
 		recorder = w.terminations
 	}
-	recorder.Write(object, eventType, reason, message)
+	recorder.Event(object, eventType, reason, message)
 }
 
 // Close ends the writer.
-func (w eventWriter) Close() {
-	w.terminations.Close()
-	w.others.Close()
+func (w *eventWriter) Close() {
+	for _, b := range w.broadcasters {
+		b.Shutdown()
+	}
 }
 
 func eventOfOutcome(e guard.Event) (eventType, reason, message string) {

@@ -17,7 +17,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/guard/status"
 )
+
+// filledHandler serves a value for every metric.
+func filledHandler() http.Handler {
+	r, samples := filledRecorder()
+	return handler(status.Health{Recorder: r, Synced: func() bool { return true }, Began: time.Now()}, samples)
+}
 
 // TestFloodOfConnections opens connections from one address, as a pod can, and
 // sends nothing.
@@ -26,8 +33,7 @@ func TestFloodOfConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := health{filledRecorder(), func() bool { return true }, time.Now()}
-	go func() { _ = serve(t.Context(), l, h.handler()) }()
+	go func() { _ = serve(t.Context(), l, filledHandler()) }()
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	open := 0
 	for range 4 * maxPerAddress {
@@ -66,7 +72,7 @@ func TestFloodFromManyAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	fair := &fairListener{Listener: l}
-	server := newServer(health{filledRecorder(), func() bool { return true }, time.Now()}.handler())
+	server := newServer(filledHandler())
 	go func() { _ = server.Serve(fair) }()
 	defer server.Close()
 	var first net.Conn

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/guard/status"
 )
 
 // TestLate: an agent that gets no CPU reports so on its node, once, and on no pod.
@@ -21,7 +22,7 @@ func TestLate(t *testing.T) {
 		client := fake.NewClientset()
 		written := newEventWriter(t.Context(), client, nodeName)
 		r := &reporter{log: slog.New(slog.DiscardHandler), events: written, node: nodeName,
-			recorder: newRecorder(func(string) (node.Pod, bool) { return node.Pod{}, true })}
+			recorder: status.New(func(string) (node.Pod, bool) { return node.Pod{}, true })}
 		sampleAfter := func(d time.Duration) {
 			time.Sleep(d)
 			r.Sampled(node.Sample{Taken: time.Now()})
@@ -42,7 +43,7 @@ func TestLate(t *testing.T) {
 			}
 		}
 		for range 12 {
-			sampleAfter(latePeriod / 12)
+			sampleAfter(time.Minute / 12)
 		}
 		sampleAfter(2 * inTime)
 		written.Close()
@@ -61,7 +62,7 @@ func TestLate(t *testing.T) {
 		if reported != 2 { // and again after a minute in time
 			t.Errorf("%d Events on the node: %+v", reported, list.Items)
 		}
-		if reasons := r.recorder.notEnforced(); len(reasons) > 0 {
+		if reasons := r.recorder.Report(time.Now()).NotEnforced; len(reasons) > 0 {
 			t.Errorf("of pods: %v", reasons)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/status"
 )
 
 // catalog is every metric but the histogram of samples. Names and labels are
@@ -50,7 +51,7 @@ func newCatalog() catalog {
 
 // collector makes metrics of the recorder at each scrape.
 type collector struct {
-	recorder *recorder
+	recorder *status.Recorder
 	catalog  catalog
 }
 
@@ -64,25 +65,23 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	s, r, now := sender{c.catalog, out}, c.recorder, time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for at, ratio := range r.busy {
-		s.gauge(s.utilization, ratio, at.namespace, at.pod, at.container, at.device)
+	s, now, at := sender{c.catalog, out}, time.Now(), c.recorder.Snapshot()
+	for place, ratio := range at.Busy {
+		s.gauge(s.utilization, ratio, place.Namespace, place.Pod, place.Container, place.Device)
 	}
-	for _, p := range r.pods {
-		s.pod(p, now)
+	for i := range at.Pods {
+		s.pod(&at.Pods[i], now)
 	}
-	s.gauge(s.pods, float64(len(r.pods)))
-	if !r.last.Taken.IsZero() {
-		s.gauge(s.sampleAge, now.Sub(r.last.Taken).Seconds())
+	s.gauge(s.pods, float64(len(at.Pods)))
+	if !at.Last.Taken.IsZero() {
+		s.gauge(s.sampleAge, now.Sub(at.Last.Taken).Seconds())
 	}
-	for _, d := range r.last.Devices {
+	for _, d := range at.Last.Devices {
 		if d.TotalBytes > 0 {
 			s.gauge(s.device, float64(d.TotalBytes), d.ID, d.Model)
 		}
 		s.gauge(s.unreadable, indicator(d.Fault != ""), d.ID)
-		s.gauge(s.unmanaged, float64(r.unmanaged(d)), d.ID)
+		s.gauge(s.unmanaged, float64(c.recorder.Unmanaged(d)), d.ID)
 	}
 }
 
@@ -100,31 +99,29 @@ func (s sender) counter(d *prometheus.Desc, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
-func (s sender) pod(p *podRecord, now time.Time) {
-	namespace, name := p.pod.Namespace, p.pod.Name
-	if !p.taken.IsZero() {
-		s.gauge(s.notEnforcing, indicator(p.notEnforcing != ""), namespace, name)
+func (s sender) pod(p *status.Pod, now time.Time) {
+	namespace, name := p.Pod.Namespace, p.Pod.Name
+	if !p.Sampled.IsZero() {
+		s.gauge(s.notEnforcing, indicator(p.NotEnforcing != ""), namespace, name)
 	}
-	for _, u := range p.usages {
+	for _, u := range p.Usages {
 		if !u.Stale(now) {
 			s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		}
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
 	}
-	for c, q := range p.quiet {
-		if !q.since.IsZero() {
-			s.gauge(s.idle, p.readUse.Sub(q.since).Seconds(), namespace, name, c)
-		}
+	for container, d := range p.Idle.Idle() {
+		s.gauge(s.idle, d.Seconds(), namespace, name, container)
 	}
-	for at, bytes := range p.byteSeconds {
+	for at, bytes := range p.ByteSeconds {
 		s.counter(s.byteSeconds, bytes, namespace, name, at[0], at[1])
 	}
-	for _, l := range p.pod.Limits.Containers {
+	for _, l := range p.Pod.Limits.Containers {
 		s.gauge(s.slice, float64(l.SliceBytes), namespace, name, l.Name)
 		s.gauge(s.limit, float64(l.LimitBytes), namespace, name, l.Name)
-		s.counter(s.warnings, float64(p.warnings[l.Name]), namespace, name, l.Name)
+		s.counter(s.warnings, float64(p.Warnings[l.Name]), namespace, name, l.Name)
 		for _, result := range guard.Results() { // from the start: increase() sees no growth in a series that begins at 1
-			s.counter(s.terminations, float64(p.terminations[[2]string{l.Name, string(result)}]), namespace, name, l.Name, string(result))
+			s.counter(s.terminations, float64(p.Terminations[[2]string{l.Name, string(result)}]), namespace, name, l.Name, string(result))
 		}
 	}
 }
@@ -136,9 +133,15 @@ func indicator(set bool) float64 {
 	return 0
 }
 
+// newSamples returns the histogram of how long samples take.
+func newSamples() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_agent_sample_duration_seconds",
+		Help: "Time that one reading of all devices took.", Buckets: []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 2}})
+}
+
 // registry holds every metric of the agent.
-func registry(r *recorder) *prometheus.Registry {
+func registry(r *status.Recorder, samples prometheus.Collector) *prometheus.Registry {
 	all := prometheus.NewRegistry()
-	all.MustRegister(collector{r, newCatalog()}, r.samples)
+	all.MustRegister(collector{r, newCatalog()}, samples)
 	return all
 }

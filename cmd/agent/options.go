@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gpuslice/gpuslice/guard/lease"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // options are the settings of the command.
@@ -50,8 +50,8 @@ func (o *options) validate() error {
 	if texts := validation.IsDNS1123Subdomain(o.node); len(texts) > 0 {
 		failed = append(failed, fmt.Errorf("node: %q: %s", o.node, texts[0]))
 	}
-	if texts := validation.IsDNS1123Subdomain(nodelease.Name(o.node)); o.node != "" && len(texts) > 0 {
-		failed = append(failed, fmt.Errorf("node: the Lease %q: %s", nodelease.Name(o.node), texts[0]))
+	if texts := validation.IsDNS1123Subdomain(lease.Name(o.node)); o.node != "" && len(texts) > 0 {
+		failed = append(failed, fmt.Errorf("node: the Lease %q: %s", lease.Name(o.node), texts[0]))
 	}
 	if texts := validation.IsDNS1123Label(o.namespace); len(texts) > 0 {
 		failed = append(failed, fmt.Errorf("namespace: %q: %s", o.namespace, texts[0]))

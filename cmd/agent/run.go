@@ -16,13 +16,16 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gpuslice/gpuslice/cmd/agent/deviceplugin"
+	"github.com/gpuslice/gpuslice/cmd/agent/nodelease"
+	"github.com/gpuslice/gpuslice/cmd/agent/nodepods"
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
+	"github.com/gpuslice/gpuslice/guard/lease"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/node"
 	"github.com/gpuslice/gpuslice/guard/proc"
-	"github.com/gpuslice/gpuslice/webhook/nodelease"
+	"github.com/gpuslice/gpuslice/guard/status"
 )
 
 // guardedPods is how many pods of a node the agent guards: more than any kubelet runs.
@@ -55,10 +58,10 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	if err != nil {
 		return err
 	}
-	known := watchPods(client, o.node, log)
+	known := nodepods.New(client, o.node, log)
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true, Now: processes.Now})
-	recorder := newRecorder(o.dryRunIn(known.Promise))
-	h := health{recorder, known.synced, time.Now()}
+	recorder, samples := status.New(o.dryRunIn(known.Promise)), newSamples()
+	h := status.Health{Recorder: recorder, Synced: known.Synced, Began: time.Now()}
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -67,24 +70,24 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
-	beside.Go(func() { known.run(ctx) })
-	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
-	enforces := func() bool { return !o.dryRun && h.ready() == nil }
+	beside.Go(func() { known.Run(ctx) })
+	beside.Go(func() { stop(serve(ctx, l, handler(h, samples))) })
+	enforces := func() bool { return !o.dryRun && h.Ready() == nil }
 	beside.Go(func() {
-		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, NotEnforced: recorder.notEnforced,
-			Used: func() map[string]int64 { return recorder.used(time.Now()) }, Log: log}
+		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces,
+			Report: func() lease.Report { return recorder.Report(time.Now()) }, Log: log}
 		holder.Run(ctx)
 	})
 	beside.Go(func() {
 		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}
 		plugin.Run(ctx)
 	})
-	reports := &reporter{log: log, events: recording, recorder: recorder, node: o.node, bystanders: bystanders{known.nothing, map[string]bool{}}}
-	use := &useWatch{recorder: recorder, activities: driver.Activities, report: reports.Idle}
-	beside.Go(func() { use.run(ctx) })
+	reports := &reporter{log: log, events: recording, recorder: recorder, node: o.node, bystanders: node.Bystanders{Known: known.Bare}}
+	use := &status.UseWatch{Recorder: recorder, Activities: driver.Activities, Notify: reports.Idle}
+	beside.Go(func() { use.Run(ctx) })
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
-	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Idle: use.idle, Daemons: func() []mps.Daemon { return o.daemons() },
-		Reader: timed{driver, recorder.samples, func() {
+	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Idle: use.Idle, Daemons: func() []mps.Daemon { return o.daemons() },
+		Reader: timed{driver, samples, func() {
 			if driver.Updated() {
 				stop(errDriverUpdated)
 			}

@@ -10,48 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gpuslice/gpuslice/guard/status"
 )
 
-// stuckAfter is how long the agent may be without a sample before the kubelet
-// starts it again: the driver answers within seconds or is given up.
-const stuckAfter = time.Minute
-
-// health is what the probes ask for.
-type health struct {
-	recorder *recorder
-	synced   func() bool
-	began    time.Time
-}
-
-// alive returns why the agent should be started again, or nil.
-func (h health) alive() error {
-	at, _ := h.recorder.sampledAt()
-	if at.IsZero() {
-		at = h.began
-	}
-	if since := time.Since(at); since > stuckAfter {
-		return fmt.Errorf("no device was sampled for %s", since.Round(time.Second))
-	}
-	return nil
-}
-
-// ready returns why the agent does not enforce, or nil.
-func (h health) ready() error {
-	at, readable := h.recorder.sampledAt()
-	switch {
-	case !h.synced():
-		return errors.New("the pods of the node are not known yet")
-	case at.IsZero():
-		return errors.New("the devices were not sampled yet")
-	case !readable:
-		return errors.New("the devices cannot be read")
-	}
-	return h.alive()
-}
-
 // handler serves probes and metrics.
-func (h health) handler() http.Handler {
+func handler(h status.Health, samples prometheus.Collector) http.Handler {
 	answer := func(check func() error) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			if err := check(); err != nil {
@@ -62,9 +28,9 @@ func (h health) handler() http.Handler {
 		}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(h.recorder), promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
-	mux.Handle("GET /healthz", answer(h.alive))
-	mux.Handle("GET /readyz", answer(h.ready))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(h.Recorder, samples), promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
+	mux.Handle("GET /healthz", answer(h.Alive))
+	mux.Handle("GET /readyz", answer(h.Ready))
 	return mux
 }
 
@@ -76,7 +42,7 @@ const (
 )
 
 // fairListener closes connections beyond those that an address may have, and the
-// oldest one where there are too many in all: however many addresses ask, the
+// oldest one if there are too many in all: however many addresses connect, the
 // kubelet's probes are answered, which take no time.
 type fairListener struct {
 	net.Listener

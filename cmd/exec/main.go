@@ -53,7 +53,7 @@ func start(command, environment []string) (int, error) {
 	return exitCannot, fmt.Errorf("start %s: %w", program, syscall.Exec(program, command, withFolder(environment)))
 }
 
-// withFolder puts the shim's folder before what PYTHONPATH has.
+// withFolder puts the shim's folder before the present value of PYTHONPATH.
 func withFolder(environment []string) []string {
 	const name = "PYTHONPATH="
 	out, value := make([]string, 0, len(environment)+1), limits.ShimFolder

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestRecord bounds what is written: the volume is small and in memory.
+// longestRecord bounds the output: the volume is small and in memory.
 const longestRecord = 4 << 10
 
-// record writes PYTHONPATH, with the shim's folder before what the environment has, to a file of variables. The file is
-// written also where it cannot hold the value: without the variable in it, the container keeps what its image sets.
+// record writes PYTHONPATH, with the shim's folder before the environment's value, to a file of variables. The file is
+// written also if it cannot hold the value: without the variable in it, the container keeps its image's.
 func record(path string, environment []string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,7 +88,7 @@ data:
 
 // auditOf serves namespaces that share a budget, with pods, and returns how many of each namespace's pods enforce would deny, by rule. requested
 // is called for each request.
-func auditOf(t *testing.T, requested func(path string), pods ...map[string]any) map[string]map[string]int {
+func auditOf(t *testing.T, requested func(*url.URL), pods ...map[string]any) map[string]map[string]int {
 	t.Helper()
 	live := t.TempDir()
 	if err := os.WriteFile(filepath.Join(live, "system.yaml"), []byte(sharedBudget), 0o644); err != nil {
@@ -137,8 +138,8 @@ func livingPod(namespace, name string, second int) map[string]any {
 func TestAuditOfSharedBudget(t *testing.T) {
 	var mu sync.Mutex
 	lists := map[string]int{}
-	denied := auditOf(t, func(path string) {
-		if namespace, ok := strings.CutSuffix(strings.TrimPrefix(path, "/api/v1/namespaces/"), "/pods"); ok {
+	denied := auditOf(t, func(u *url.URL) {
+		if namespace, ok := strings.CutSuffix(strings.TrimPrefix(u.Path, "/api/v1/namespaces/"), "/pods"); ok {
 			mu.Lock()
 			defer mu.Unlock()
 			lists[namespace]++

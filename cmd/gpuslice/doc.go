@@ -1,5 +1,5 @@
-// Command gpuslice shows what the webhook answers, and looks after its installation. It asks the same core (package
-// policies), on files or on what a cluster holds. Each command is a package; README.md lists them.
+// Command gpuslice shows the webhook's decisions, and looks after its installation. It calls the same core (package
+// policies), on files or on the objects of a cluster. Each command is a package; README.md lists them.
 //
 //	cli        streams, exit codes, flags, formats, tables, colours
 //	manifest   files -> objects, pod templates, policies

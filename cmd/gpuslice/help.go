@@ -11,14 +11,14 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
-// groups are the commands of the help, by what somebody wants to do.
+// groups are the commands of the help, by tasks.
 var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"See what runs:", []string{"list", "top", "explain", "pools", "quota"}},
-	{"Try before you apply:", []string{"render", "policy", "audit", "translate", "migrate"}},
-	{"Operate:", []string{"doctor", "verify", "report", "bypass", "resign", "uninstall"}},
+	{"See what runs:", []string{"list", "top", "explain", "pools", "quota", "page", "snapshot"}},
+	{"Try before you apply:", []string{"render", "policy", "recommend", "audit", "translate", "migrate"}},
+	{"Operate:", []string{"doctor", "verify", "report", "plan", "bypass", "resign", "uninstall"}},
 }
 
 // group sorts the commands of root for its help.
@@ -40,7 +40,7 @@ func splitFlags(root *cobra.Command) {
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), all, "{{flagUsages .LocalFlags | trimTrailingWhitespaces}}", 1))
 }
 
-// addFlagUsages runs once: what it adds to is shared by all commands of the process.
+// addFlagUsages runs once: it adds to state that all commands of the process share.
 var addFlagUsages = sync.OnceFunc(func() { cobra.AddTemplateFunc("flagUsages", flagUsages) })
 
 func flagUsages(all *pflag.FlagSet) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,7 +33,7 @@ type liveWorld struct {
 	nodes     string
 	forbidden []string // resources that the user may not list
 	fails     func(resource string) bool
-	requested func(path string) // is called for each request; nil: nothing is
+	requested func(*url.URL)    // is called for each request; nil: nothing is
 	apis      []string          // beside those of Kubernetes, such as openreports.io/v1alpha1
 	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
@@ -47,7 +48,7 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	t.Cleanup(server.Stop)
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
 		if w.requested != nil {
-			w.requested(req.URL.Path)
+			w.requested(req.URL)
 		}
 		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
 			forbid(out, resource)

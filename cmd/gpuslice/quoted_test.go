@@ -57,7 +57,7 @@ func TestQuotedCommands(t *testing.T) {
 func sentences(t *testing.T) func(string) bool {
 	t.Helper()
 	var said strings.Builder
-	for _, pattern := range []string{"../../guard/*.go", "../../webhook/*/*.go", "../../policies/*.go"} {
+	for _, pattern := range []string{"../../guard/*.go", "../../webhook/*/*.go", "../../webhook/*/*/*.go", "../../policies/*.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

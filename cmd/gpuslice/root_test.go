@@ -113,7 +113,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list migrate policy init lint show test pools quota render report resign top translate uninstall verify version" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list migrate page plan policy init lint show test pools quota recommend render report resign snapshot top translate uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

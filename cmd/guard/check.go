@@ -14,17 +14,18 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/shim"
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
 // finding is the result of checking one thing that the plan relies on.
 type finding struct {
 	subject string
-	detail  string // what was found
+	detail  string // the finding
 	err     error  // nil: it is as planned
 }
 
-// check checks what the plan relies on and prints each result. Failures make the
-// termination message.
+// check checks the assumptions of the plan and prints each result. Failures make
+// the termination message.
 func check(ctx context.Context, o options, p process) int {
 	l, err := limits.FromEnv(p.lookup)
 	if err != nil {
@@ -53,8 +54,8 @@ const (
 	checkPause   = time.Second
 )
 
-// readFacts reads what the driver reports, some times over: a check that fails
-// makes a Job fail.
+// readFacts reads the driver's facts, some times over: a check that fails makes a
+// Job fail.
 func readFacts(ctx context.Context, driver *gpu.Driver) (facts gpu.Facts, err error) {
 	for try := range checkTries {
 		if try > 0 {
@@ -137,7 +138,7 @@ func checkMPS(ctx context.Context, l limits.Limits, p process) finding {
 	}
 	err := mps.Control{Program: l.MPSControl, PipeDirectory: pipe}.Alive(ctx)
 	if errors.Is(err, mps.ErrOutOfReach) {
-		found.detail = pipe + " is there; whether the daemon lives cannot be asked without " + mps.Program
+		found.detail = pipe + " is there; whether the daemon lives is unknown without " + mps.Program
 		return found
 	}
 	if err != nil {
@@ -175,7 +176,7 @@ func failUsage(o options, p process, err error) int {
 // shows 4096 bytes of it.
 func writeTerminationMessage(o options, p process, message string) {
 	const maxMessage = 4096 - len("...")
-	if err := os.WriteFile(o.terminationMessagePath, []byte(truncate(message, maxMessage)), 0o644); err != nil {
+	if err := os.WriteFile(o.terminationMessagePath, []byte(shorten.Text(message, maxMessage)), 0o644); err != nil {
 		fmt.Fprintf(p.err, "guard: write the termination message: %v\n", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		"MPS, a dead daemon": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/bin/false" }, nil, exitFailed, "FAIL  MPS", "does not answer"},
 		"MPS, a live daemon": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/bin/true" }, nil, exitOK, "ok    MPS daemon: answers", ""},
 		"MPS, nothing to ask with": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/nowhere/control" }, nil,
-			exitOK, "cannot be asked without nvidia-cuda-mps-control", ""},
+			exitOK, "is unknown without nvidia-cuda-mps-control", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.config.Node = rand.Text()

@@ -41,7 +41,7 @@ Examples:
 guard COMMAND --help lists the flags of a command.
 `
 
-// process is what the command gets from the system.
+// process holds the system's inputs of the command.
 type process struct {
 	out, err io.Writer
 	lookup   func(string) (string, bool)
@@ -107,7 +107,7 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 		f.StringVar(&o.execProgram, "exec-program", "/"+path.Base(limits.ShimProgram), "program that starts others with the shim, which goes there too")
 	}
 	if name == "run" {
-		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath, "file with the pod's annotation gpuslice.dev/observed, which tells what arrived at the API server")
+		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath, "file with the pod's annotation gpuslice.dev/observed, which lists messages that arrived at the API server")
 		f.BoolVar(&o.dryRun, "dry-run", false, "report every decision and signal nothing")
 	}
 	if name == "status" {

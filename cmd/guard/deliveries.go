@@ -16,8 +16,8 @@ import (
 // starts it again.
 
 const (
-	// arrivalTimeout is twice what two liveness probes take: the second returns
-	// what came while the first failed.
+	// arrivalTimeout is twice the time of two liveness probes: the second returns
+	// messages that came while the first failed.
 	arrivalTimeout = 2 * time.Minute
 	// deliveryPause is between two ends: a kubelet starts a container again at once
 	// where it did so last more than 10 minutes ago.
@@ -27,7 +27,7 @@ const (
 	// first.
 	repeatPeriod = arrivalTimeout
 	maxRepeats   = 60
-	// maxUndelivered is what a termination message holds beside the status.
+	// maxUndelivered is the room of a termination message beside the status.
 	maxUndelivered = 4
 )
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
 const ended = "gpuslice terminated python (pid 214, 9.1Gi) in trainer: 9.1Gi of 8Gi on gpu0 for 3.2s"
@@ -80,7 +81,7 @@ func TestPublisherOverdue(t *testing.T) {
 	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), arrivals: deliveries{path: observationIn(t)}}
 	p.enqueueTermination(ended)
 	p.observe(guard.State{})
-	if err := f.awaitUpdate(func(s *probeStatus) { s.answer(livenessProbe, sinceBoot()) }); err != nil {
+	if err := f.awaitUpdate(func(s *probeStatus) { s.answer(livenessProbe, proc.SinceBoot()) }); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), ended+"\n") {
@@ -162,7 +163,7 @@ func TestPublisherRepeats(t *testing.T) {
 	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), arrivals: deliveries{path: observationIn(t)}}
 	blind := guard.State{Late: "the driver does not answer"}
 	probe := func() (text string) {
-		if err := f.awaitUpdate(func(s *probeStatus) { text = s.answer(livenessProbe, sinceBoot()).Text }); err != nil {
+		if err := f.awaitUpdate(func(s *probeStatus) { text = s.answer(livenessProbe, proc.SinceBoot()).Text }); err != nil {
 			t.Fatal(err)
 		}
 		return text

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -18,6 +20,5 @@ func main() {
 // the same user, and would else read its memory, write its limits and open its
 // files. Whoever has the capability SYS_PTRACE is not kept out.
 func closeMemory() {
-	const setDumpable = 4 // PR_SET_DUMPABLE, which package syscall lacks
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setDumpable, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/observability/reference"
 )
@@ -39,7 +38,7 @@ func TestMetricsPage(t *testing.T) {
 // TestMetricsOfWhatIsNotRead: what is used has no value while the guard cannot read it, neither an old one nor 0.
 func TestMetricsOfWhatIsNotRead(t *testing.T) {
 	t.Parallel()
-	r := newRecorder(limits.Limits{}, func(context.Context) []gpu.Utilization { return nil })
+	r := newRecorder(limits.Limits{}, func(context.Context) []guard.Utilization { return nil })
 	scrape := func() string {
 		w := httptest.NewRecorder()
 		metricsHandler(r).ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/metrics", nil))

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
-// probe is what the status command is asked as.
+// probe names the probe that runs the status command.
 type probe string
 
 const (
@@ -20,26 +21,26 @@ const (
 )
 
 const (
-	// stuckAfter is how long the loop may go without a sample: some twice what the
-	// longest interval, a hung read and the pause between two writes take together.
+	// stuckAfter is how long the loop may go without a sample: some twice the
+	// longest interval, a hung read and the pause between two writes together.
 	stuckAfter = 25 * time.Second
-	// maxEventMessage is what one Event holds, less what the kubelet writes before
-	// it.
+	// maxEventMessage is the room of one Event, less the text that the kubelet
+	// writes before it.
 	maxEventMessage = 900
 	maxPending      = 16
 )
 
-// cannotEnforce begins what the guard says while it cannot enforce the slice.
+// cannotEnforce begins the guard's messages while it cannot enforce the slice.
 const cannotEnforce = "gpuslice cannot enforce this pod's slice: "
 
-// answer is what a probe gets.
+// answer is the answer to a probe.
 type answer struct {
 	OK   bool
 	Text string
 }
 
-// probeStatus is what the guard and its probes share. Times are those of the
-// kernel's clock since boot, which all processes of the node read alike.
+// probeStatus is the common state of the guard and its probes. Times are those of
+// the kernel's clock since boot, which all processes of the node read alike.
 type probeStatus struct {
 	SampledAt    time.Duration `json:"sampledAt,omitempty"` // zero: not yet
 	NotEnforcing string        `json:"notEnforcing,omitempty"`
@@ -96,7 +97,8 @@ func (s *probeStatus) liveness() answer {
 // message returns all pending messages in one text; empty: there is none.
 func (s *probeStatus) message() string { return s.join(s.Pending) }
 
-// unreported returns what may not have arrived: also what a probe has returned.
+// unreported returns messages that may not have arrived: also those that a probe
+// has returned.
 func (s *probeStatus) unreported() string {
 	returned := slices.DeleteFunc(slices.Clone(s.Undelivered), func(m string) bool { return slices.Contains(s.Pending, m) })
 	return s.join(append(returned, s.Pending...))
@@ -107,13 +109,5 @@ func (s *probeStatus) join(messages []string) string {
 	if s.Dropped > 0 {
 		text = fmt.Sprintf("(%d older messages are in the guard's log) %s", s.Dropped, text)
 	}
-	return truncate(text, maxEventMessage)
-}
-
-// truncate cuts a text at so many bytes.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
+	return shorten.Text(text, maxEventMessage)
 }

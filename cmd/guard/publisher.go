@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
 // publishPeriod is how often the guard writes that it lives while nothing else
 // changes.
 const publishPeriod = 5 * time.Second
 
-// publisher writes what probes ask for into the status file. It is safe for
+// publisher writes the answers to probes into the status file. It is safe for
 // concurrent use, and never waits for a probe.
 type publisher struct {
 	file      *statusFile   // nil: it could not be opened, and probes fail
 	longest   time.Duration // that a termination may take
 	log       *slog.Logger
 	mu        sync.Mutex
-	status    probeStatus // what the guard knows; its messages are not in the file yet
+	status    probeStatus // the guard's own; its messages are not in the file yet
 	written   time.Duration
 	failed    bool
 	beganWith *guard.Order
@@ -28,12 +29,12 @@ type publisher struct {
 	overdue   bool
 }
 
-// observe notes that the loop goes on, and what it is at.
+// observe notes that the loop goes on, and its present step.
 func (p *publisher) observe(s guard.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.status
-	p.status.SampledAt, p.status.NotEnforcing = sinceBoot(), s.NotEnforcing()
+	p.status.SampledAt, p.status.NotEnforcing = proc.SinceBoot(), s.NotEnforcing()
 	switch {
 	case s.InProgress == nil:
 		p.status.StuckFrom = 0
@@ -62,13 +63,13 @@ func (p *publisher) enqueue(message string) {
 // enqueueTermination adds a message that has to arrive at the API server.
 func (p *publisher) enqueueTermination(message string) {
 	p.mu.Lock()
-	p.arrivals.add(message, sinceBoot())
+	p.arrivals.add(message, proc.SinceBoot())
 	p.mu.Unlock()
 	p.enqueue(message)
 }
 
 // isOverdue reports whether the guard should end, so that its termination message
-// brings what probes did not.
+// brings the messages that probes did not.
 func (p *publisher) isOverdue() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,9 +96,9 @@ func (p *publisher) publish() {
 	}
 }
 
-// unreported returns what may not have arrived, for the guard's own termination
-// message; empty: nothing. When the last container of a pod has terminated, the
-// kubelet probes no more.
+// unreported returns messages that may not have arrived, for the guard's own
+// termination message; empty: none. When the last container of a pod has
+// terminated, the kubelet probes no more.
 func (p *publisher) unreported() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,17 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // place is a container on a device, as metrics label it.
 type place struct{ container, device string }
 
-// recorder records what the metrics show. It is safe for concurrent use.
+// recorder records the metrics. It is safe for concurrent use.
 type recorder struct {
 	limits limits.Limits
-	busy   func(context.Context) []gpu.Utilization
+	busy   func(context.Context) []guard.Utilization
 
 	mu               sync.Mutex
 	last             time.Time
@@ -33,7 +32,7 @@ type recorder struct {
 	samples          prometheus.Histogram
 }
 
-func newRecorder(l limits.Limits, busy func(context.Context) []gpu.Utilization) *recorder {
+func newRecorder(l limits.Limits, busy func(context.Context) []guard.Utilization) *recorder {
 	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]guard.Device{},
 		warnings: map[string]int{}, terminations: map[[2]string]int{},
 		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_guard_sample_duration_seconds",
@@ -57,7 +56,7 @@ func (r *recorder) count(e guard.Event) {
 	}
 }
 
-// record adds what was used since the last sample: what it was then, until now.
+// record adds the use since the last sample: the use at that sample, until now.
 func (r *recorder) record(sample guard.Sample, s guard.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

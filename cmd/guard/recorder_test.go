@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
@@ -15,8 +14,8 @@ const present = syscall.Signal(0)
 
 // filledRecorder is a recorder with something of everything.
 func filledRecorder(l limits.Limits) *recorder {
-	r := newRecorder(l, func(context.Context) []gpu.Utilization {
-		return []gpu.Utilization{{Device: "gpu0", PID: 214, Percent: 40}, {Device: "gpu0", PID: 999, Percent: 60}}
+	r := newRecorder(l, func(context.Context) []guard.Utilization {
+		return []guard.Utilization{{Device: "gpu0", PID: 214, Percent: 40}, {Device: "gpu0", PID: 999, Percent: 60}}
 	})
 	at := time.Now().Add(-2 * time.Second)
 	sample := guard.Sample{Taken: at, Devices: []guard.Device{{ID: "gpu0", Model: "NVIDIA A10", TotalBytes: 16384, Processes: []guard.Process{{PID: 214, Container: "trainer"}}}}}

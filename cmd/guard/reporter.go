@@ -11,8 +11,8 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-// reporter reports what the guard does: in the log, through the probes, in
-// metrics, and in the tenant's own termination message.
+// reporter reports the guard's work: in the log, through the probes, in metrics,
+// and in the tenant's own termination message.
 type reporter struct {
 	log      *slog.Logger
 	probes   *publisher
@@ -58,7 +58,7 @@ func (r *reporter) reportRestart(l limits.Limits) {
 		message := "the guard of this pod was restarted: the slice of " + c.Name + " was not enforced in between"
 		r.log.Warn("restarted", "message", message, "container", c.Name)
 		r.probes.enqueue(message)
-		r.probes.arrivals.notBefore = sinceBoot() + deliveryPause
+		r.probes.arrivals.notBefore = proc.SinceBoot() + deliveryPause
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *reporter) reportRestart(l limits.Limits) {
 // container.
 const intruderPeriod = 2 * time.Second
 
-// watchIntruders ends and reports what is not the guard's in its container, until
+// watchIntruders ends and reports foreign processes in the guard's container, until
 // ctx is done.
 func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders) {
 	tick := time.NewTicker(intruderPeriod)

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-// terminationMargin is what a termination may take besides the waits for the
-// process: the MPS daemon's answers, and a busy node.
+// terminationMargin is the time of a termination besides the waits for the process:
+// the MPS daemon's answers, and a busy node.
 const terminationMargin = 15 * time.Second
 
 // run guards the pod until ctx is done.
@@ -69,8 +69,8 @@ func run(ctx context.Context, o options, p process) int {
 	return exitOK
 }
 
-// newPublisher returns what answers the probes. A guard without it goes on: the
-// kubelet starts it again, and it guards in between.
+// newPublisher returns the publisher that answers the probes. A guard without it
+// goes on: the kubelet starts it again, and it guards in between.
 func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
 	file, err := openStatusFile(o.terminationMessagePath)
 	if err != nil {
@@ -79,7 +79,7 @@ func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
 	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log, arrivals: deliveries{path: o.observationPath}}
 }
 
-// logStart logs what the guard starts with.
+// logStart logs the guard's settings.
 func logStart(log *slog.Logger, l limits.Limits) {
 	for _, c := range l.Containers {
 		log.Info("guarding", "container", c.Name, "sliceBytes", c.SliceBytes, "limitBytes", c.LimitBytes, "gpus", c.GPUs)
@@ -87,8 +87,8 @@ func logStart(log *slog.Logger, l limits.Limits) {
 	log.Info("started", "version", version(), "act", l.Act, "grace", l.Grace.String(), "dryRun", l.DryRun)
 }
 
-// newTerminator returns what terminates processes: by signals, and before them
-// through the MPS daemon where the pod is a client of one.
+// newTerminator returns the terminator of processes: by signals, and before them
+// through the MPS daemon if the pod is a client of one.
 func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
 	signals := &proc.Terminator{Processes: r.table, TermGrace: l.TermGrace, Message: guard.Order.TenantMessage}
 	namespace, err := mps.Namespace(o.procDir)

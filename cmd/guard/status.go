@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-// status prints what the running guard wrote for this probe: the kubelet records
-// the output of a probe that fails as an Event.
+// status prints the running guard's answer to this probe: the kubelet records the
+// output of a probe that fails as an Event.
 func status(_ context.Context, o options, p process) int {
 	f, err := openStatusFile(o.terminationMessagePath)
 	if err != nil {
@@ -15,7 +17,7 @@ func status(_ context.Context, o options, p process) int {
 	}
 	defer f.close()
 	var a answer
-	if err := f.awaitUpdate(func(s *probeStatus) { a = s.answer(o.probe, sinceBoot()) }); err != nil {
+	if err := f.awaitUpdate(func(s *probeStatus) { a = s.answer(o.probe, proc.SinceBoot()) }); err != nil {
 		fmt.Fprintf(p.out, "guard: %v\n", err)
 		return exitFailed
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // The guard and its probes meet in the guard's own termination log. The kubelet
@@ -18,11 +17,11 @@ import (
 // pod's or the node's, and a descriptor of the guard can be opened only while
 // the guard lets others of its user look into it.
 //
-// The file begins with what a person reads when the guard was killed: the
-// kubelet shows it as the container's termination message.
+// The file begins with the text for people, for the case that the guard is killed:
+// the kubelet shows it as the container's termination message.
 
 const (
-	// maxStatusFile bounds what is read of it.
+	// maxStatusFile bounds its input.
 	maxStatusFile = 64 << 10
 	// lockTimeout is how long a probe waits for the guard, which holds the lock for
 	// one write.
@@ -95,7 +94,7 @@ func formatStatus(s probeStatus) string {
 	return s.unreported() + "\n" + string(line) + "\n"
 }
 
-// parseStatus reads what formatStatus wrote. A file with anything else is one of
+// parseStatus reads the output of formatStatus. A file with anything else is one of
 // a guard that has not begun.
 func parseStatus(text string) probeStatus {
 	text = strings.TrimSuffix(text, "\n")
@@ -104,15 +103,4 @@ func parseStatus(text string) probeStatus {
 		return probeStatus{}
 	}
 	return s
-}
-
-// sinceBoot returns the time on the clock that goes on while a process is
-// stopped and while the node sleeps.
-func sinceBoot() time.Duration {
-	const clockBoottime = 7 // which package syscall lacks
-	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }

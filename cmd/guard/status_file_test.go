@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
 func statusFileIn(t *testing.T) (*statusFile, string) {
@@ -96,7 +97,7 @@ func TestPublisher(t *testing.T) {
 			return a
 		}
 		p.observe(guard.State{})
-		now := sinceBoot()
+		now := proc.SinceBoot()
 		var got []string
 		for _, message := range []string{"one", "", "two", "", ""} {
 			if message != "" {

@@ -16,7 +16,8 @@ import (
 // allocateCommand is the argument that makes the program one that allocates.
 const allocateCommand = "allocate"
 
-// order is what such a program does. It frees all and exits when its standard input ends, as it does with its parent.
+// order describes such a program's work. It frees all and exits when its standard input ends, as it does with its
+// parent.
 type order struct {
 	Way     proof.Way `json:"way"`
 	Device  int       `json:"device"`
@@ -37,7 +38,7 @@ type said struct {
 	Failure string `json:"failure,omitempty"` // in words
 }
 
-// checkEvery is how often a program that holds all asks whether it may still.
+// checkEvery is how often a program that holds all checks whether its context still works.
 const checkEvery = 100 * time.Millisecond
 
 func allocate(text string, in io.Reader, out io.Writer) int {
@@ -61,10 +62,10 @@ func allocate(text string, in io.Reader, out io.Writer) int {
 		s.Code = e.Code
 	}
 	say(s)
-	select {} // what it holds stays until its parent has looked
+	select {} // its memory stays until its parent has looked
 }
 
-// hold allocates piece by piece, and returns what stops it.
+// hold allocates piece by piece, and returns the error that stops it.
 func (o order) hold(say func(said)) error {
 	c, err := cuda.Open(o.Library, o.Device)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 type attempt struct {
 	options  options
 	device   device
-	context  int64 // what a process has on the device before it allocates
+	context  int64 // a process's memory on the device before it allocates
 	opened   bool  // there is a context
 	way      proof.Way
 	commands []*exec.Cmd
@@ -59,7 +59,7 @@ func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes in
 	return a.seen.Attempt(w)
 }
 
-// watch follows the programs until it is clear what holds them.
+// watch follows the programs until the holder is clear.
 func (a *attempt) watch(ctx context.Context) {
 	over := time.NewTimer(fillTime)
 	defer over.Stop()
@@ -82,7 +82,7 @@ func (a *attempt) watch(ctx context.Context) {
 	}
 }
 
-// take notes what a program did, and reports whether the attempt is over.
+// take notes a program's event, and reports whether the attempt is over.
 func (a *attempt) take(ctx context.Context, e event) bool {
 	switch {
 	case e.ended != nil:
@@ -117,7 +117,7 @@ func (a *attempt) holds(e event) {
 	}
 }
 
-// stopped notes an error of the driver, while the programs still hold what they have.
+// stopped notes an error of the driver, while the programs still hold their memory.
 func (a *attempt) stopped(ctx context.Context, s said, at time.Time) {
 	switch {
 	case s.Code == cuda.OutOfMemory && !a.opened:
@@ -151,7 +151,8 @@ func (a *attempt) client(ctx context.Context) bool {
 	return false
 }
 
-// readings compares NVML's answers with a program that holds half of the slice. contextBytes is what the program has besides.
+// readings compares NVML's answers with a program that holds half of the slice. contextBytes is the program's other
+// memory.
 func (o options) readings(ctx context.Context, d device) (r proof.Readings, contextBytes int64, err error) {
 	a := &attempt{options: o, device: d, way: proof.Alloc, seen: proof.Observed{SliceBytes: int64(o.slice)}}
 	defer a.end(endTime)

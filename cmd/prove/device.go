@@ -13,13 +13,13 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proof"
 )
 
-// device is what NVML tells of the device that is tried.
+// device is the tried device as NVML reports it.
 type device struct {
 	driver  *gpu.Driver
 	version string
 	cgroup  string
 	facts   gpu.Device
-	missing error // why NVML tells nothing
+	missing error // why NVML reports nothing
 }
 
 // openDevice reads by NVML. Whether PIDs are right is found out, and not concluded from the driver's version.
@@ -37,7 +37,7 @@ func openDevice(ctx context.Context, o options) device {
 	return d
 }
 
-// read lists the device's processes anew.
+// read lists the device's processes again.
 func (d device) read(ctx context.Context) (guard.Device, error) {
 	if d.missing != nil {
 		return guard.Device{}, d.missing
@@ -54,7 +54,7 @@ func (d device) read(ctx context.Context) (guard.Device, error) {
 	return guard.Device{}, errors.New("NVML no longer shows the device " + d.facts.ID)
 }
 
-// free is what the device has left; negative: unknown.
+// free is the free memory of the device; negative: unknown.
 func (d device) free(ctx context.Context) int64 {
 	seen, err := d.read(ctx)
 	if err != nil || seen.TotalBytes == 0 {
@@ -75,7 +75,7 @@ func (d device) limit(ctx context.Context) int64 {
 	return limit
 }
 
-// compare compares what NVML tells of a process with what it allocated. contextBytes is what the process has besides.
+// compare compares NVML's answer about a process with its allocations. contextBytes is its other memory.
 func (d device) compare(ctx context.Context, pid int, held int64) (r proof.Readings, contextBytes int64) {
 	seen, err := d.read(ctx)
 	if err == nil && seen.Fault != "" {
@@ -96,7 +96,7 @@ func (d device) compare(ctx context.Context, pid int, held int64) (r proof.Readi
 	return r, contextBytes
 }
 
-// mostContext is the most that a process may have on the device besides what it allocated.
+// mostContext is the most that a process may have on the device besides its allocations.
 const mostContext = 2 << 30
 
 func compare(listed []guard.Process, pid int, held int64, alive func(int) bool) proof.Readings {

@@ -1,6 +1,6 @@
-// Command prove tries what holds a program to its slice of a GPU: it goes past the slice by a little in each way that CUDA
-// has, each time in processes of its own, and reports by what they were held. It loads the driver's libraries at run time,
-// and needs neither CUDA's toolkit nor Kubernetes.
+// Command prove finds out by which means a program is limited to its slice of a GPU: it goes past the slice by a little
+// in each way that CUDA has, each time in processes of its own, and reports the limit that stopped them. It loads the
+// driver's libraries at run time, and needs neither CUDA's toolkit nor Kubernetes.
 package main
 
 import (

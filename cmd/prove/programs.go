@@ -29,7 +29,7 @@ func (o options) orders(w proof.Way, target int64) (all []order) {
 	return all
 }
 
-// event is what one of the programs did.
+// event is an event of one of the programs.
 type event struct {
 	index int
 	said  said

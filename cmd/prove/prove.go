@@ -51,7 +51,7 @@ func prove(ctx context.Context, o options, p process) (proof.Report, error) {
 	return report, nil
 }
 
-// target is what is held at the most.
+// target is the most that is held.
 func (o options) target() int64 { return int64(o.slice + o.past) }
 
 func (o options) announce(p process, d device) {
@@ -61,7 +61,7 @@ func (o options) announce(p process, d device) {
 
 func describe(d device) string {
 	if d.missing != nil {
-		return "a device of which NVML tells nothing (" + d.missing.Error() + ")"
+		return "a device that NVML does not report (" + d.missing.Error() + ")"
 	}
 	return fmt.Sprintf("%s (%s, driver %s)", d.facts.Name, d.facts.ID, d.version)
 }
@@ -127,7 +127,7 @@ const (
 	orderVariable   = "CUDA_DEVICE_ORDER"
 )
 
-// environment is that of a program of the attempt. Its one device is that of which NVML is asked.
+// environment is that of a program of the attempt. Its one device is the one that NVML reads.
 func (a *attempt) environment(own []string) (out []string) {
 	drop := []string{orderVariable, map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[a.way]}
 	out = []string{orderVariable + "=PCI_BUS_ID"}

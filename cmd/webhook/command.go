@@ -19,7 +19,7 @@ const (
 // version is stamped by the linker: -X main.version=v0.1.0.
 var version = "devel"
 
-// errUsage marks what the user has to correct.
+// errUsage marks errors that the user has to correct.
 var errUsage = errors.New("usage")
 
 const longHelp = `Serve gpuslice's admission webhooks over HTTPS.

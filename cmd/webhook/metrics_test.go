@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/test/observability/reference"
-	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
 
 var update = flag.Bool("update", false, "rewrite the page of metrics")

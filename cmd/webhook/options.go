@@ -18,7 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 )
 
 // Options are the settings of the command. The tags are the names of flags and of the file's keys.
@@ -175,7 +175,7 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateCerts reports what is wrong with the source of the certificate.
+// validateCerts reports errors in the source of the certificate.
 func (o Options) validateCerts(problem func(key, format string, args ...any)) {
 	switch {
 	case !slices.Contains([]string{certsSelf, certsFiles, certsCertManager}, o.Certs):
@@ -199,7 +199,7 @@ func (o Options) validateCerts(problem func(key, format string, args ...any)) {
 	}
 }
 
-// guard is what is injected beside tenants; nil: nothing.
+// guard holds the settings of the injected guard; nil: none.
 func (o Options) guard() *config.GuardSettings {
 	if o.GuardImage == "" {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
 
-// gcPercent is GOGC where the environment has GOMEMLIMIT and no GOGC. A replica keeps little, 10 MB on a small cluster, and each review
-// leaves a third of a megabyte: by Go's own 100 the collector takes a tenth of the CPU. Without a memory limit, 400 could take five times
-// what is kept.
+// gcPercent is GOGC if the environment has GOMEMLIMIT and no GOGC. A replica keeps little, 10 MB on a small cluster,
+// and each review leaves a third of a megabyte: by Go's own 100 the collector takes a tenth of the CPU. Without a
+// memory limit, 400 could take five times the live heap.
 const gcPercent = 400
 
 func init() {

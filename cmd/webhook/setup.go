@@ -11,23 +11,23 @@ import (
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/policydocs"
+	"github.com/gpuslice/gpuslice/webhook/admission/review"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 	"github.com/gpuslice/gpuslice/webhook/clock"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/leader/quotametrics"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/metrics"
-	"github.com/gpuslice/gpuslice/webhook/nativequota"
-	"github.com/gpuslice/gpuslice/webhook/pods"
-	"github.com/gpuslice/gpuslice/webhook/policydocs"
-	"github.com/gpuslice/gpuslice/webhook/quotametrics"
-	"github.com/gpuslice/gpuslice/webhook/review"
-	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
-// Setup is where interfaces meet what implements them: the parts of one replica.
+// Setup connects interfaces with their implementations: the parts of one replica.
 type Setup struct {
 	options Options
 	metrics *metrics.Metrics
@@ -45,7 +45,8 @@ type Setup struct {
 	quotaPods    *ledger.ClusterWatcher
 	quotaMetrics *quotametrics.Exporter
 	denials      *events.Denials
-	runnables    []leader.Runnable
+	runnables    []leader.Runnable                 // of each lead
+	beginLead    func() ([]leader.Runnable, error) // the runnables, and those of one lead alone
 }
 
 // newSetup makes the parts. Nothing runs yet.
@@ -69,12 +70,12 @@ func (s *Setup) makeClient() (err error) {
 	return err
 }
 
-// connect makes a client whose answers tell the API server's time.
+// connect makes a client whose answers carry the API server's time.
 func (s *Setup) connect(r rate) (kubernetes.Interface, error) {
 	return connect(s.options.Kubeconfig, r, s.clock.Wrap)
 }
 
-// makeCluster makes what decisions rest on.
+// makeCluster makes the inputs of decisions.
 func (s *Setup) makeCluster() (err error) {
 	objects, err := connectObjects(s.options.Kubeconfig, clientRate, s.clock.Wrap)
 	if err != nil {
@@ -113,7 +114,8 @@ func (s *Setup) makeCertificate() (err error) {
 	return err
 }
 
-// makeLedger makes the ledger, and the exporter of what it finds. The ledger's client has no rate limit: pods wait for it.
+// makeLedger makes the ledger, and the exporter of its reports. The ledger's client has no rate limit: pods wait for
+// it.
 func (s *Setup) makeLedger() error {
 	client, err := s.connect(unlimited)
 	if err != nil {
@@ -147,8 +149,8 @@ func (s *Setup) makeLedger() error {
 	return nil
 }
 
-// makeDenials makes what reports denied pods to their owners, with a rate limit of its own: whoever may create pods can
-// have thousands denied.
+// makeDenials makes the reporter of denied pods to their owners, with a rate limit of its own: whoever may create pods
+// can have thousands denied.
 func (s *Setup) makeDenials() error {
 	client, err := s.connect(eventsRate)
 	if err != nil {
@@ -158,13 +160,13 @@ func (s *Setup) makeDenials() error {
 	return err
 }
 
-// podGone frees what a pod held.
+// podGone frees a pod's holding.
 func (s *Setup) podGone(namespace string, uid types.UID) {
 	s.gonePods.Add(string(uid))
 	s.ledger.PodChanged(namespace)
 }
 
-// parts are what runs beside the server, by what they do.
+// parts run beside the server, by name.
 func (s *Setup) parts() map[string]part {
 	return map[string]part{
 		"watch the cluster":    s.cluster.Run,
@@ -173,11 +175,11 @@ func (s *Setup) parts() map[string]part {
 		"report denials":       s.denials.Run,
 		"keep the quotas":      func(ctx context.Context) error { s.ledger.Run(ctx); return nil },
 		"watch pods":           func(ctx context.Context) error { s.quotaPods.Run(ctx); return nil },
-		"lead":                 func(ctx context.Context) error { return s.election.Run(ctx, s.runnables...) },
+		"lead":                 func(ctx context.Context) error { return s.election.Run(ctx, s.beginLead) },
 	}
 }
 
-// server makes what serves the reviews, ready once everything is known that they are decided by.
+// server makes the server of reviews, ready once all inputs of decisions are known.
 func (s *Setup) server() *server.Server {
 	o := s.options
 	return server.New(server.Options{

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 )
 
-// buildFlags are what the command line says beside the options themselves.
+// buildFlags are the flags beside the options themselves.
 type buildFlags struct {
 	platforms, images []string
 	options           recipe.Options

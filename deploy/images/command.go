@@ -16,10 +16,10 @@ const (
 	exitDone    = 0
 	exitFailed  = 1
 	exitUsage   = 2
-	exitPartial = 3 // what could be built is built
+	exitPartial = 3 // only some images could be built
 )
 
-// errUsage marks what the command line says wrong.
+// errUsage marks errors of the command line.
 var errUsage = errors.New("bad usage")
 
 const long = `images builds the container images of gpuslice, for the webhook and for the guard, without a container tool, and
@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// usage marks what a check of arguments objects to.
+// usage marks errors of a check of arguments.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

@@ -1,3 +1,3 @@
-// Command images builds gpuslice's container images without a container tool, and pushes them: see README.md. What they
-// hold is in package recipe.
+// Command images builds gpuslice's container images without a container tool, and pushes them: see README.md. Package
+// recipe has their content.
 package main

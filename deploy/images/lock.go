@@ -16,7 +16,7 @@ func newLockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
 		Short: "Take the newest C library that apt-get offers into libc6.yaml",
-		Long: `Write deploy/images/debian/libc6.yaml anew, with the newest libc6 that this machine's apt-get offers. Do that when
+		Long: `Rewrite deploy/images/debian/libc6.yaml, with the newest libc6 that this machine's apt-get offers. Do that when
 Debian has updated the C library, on the release of Debian that the file names.`,
 		Example: `  go run ./deploy/images lock`,
 		Args:    usage(cobra.NoArgs),

@@ -60,7 +60,7 @@ func pushAll(cmd *cobra.Command, from, repository string, to oci.Destination) er
 	return nil
 }
 
-// pushSignature pushes the signature of what was pushed, if there is one, under the tag by which it is looked for.
+// pushSignature pushes the signature of the pushed image, if there is one, under the tag by which it is looked for.
 func pushSignature(cmd *cobra.Command, dir string, to oci.Destination) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -77,7 +77,7 @@ func (w *work) chartFiles(chart fs.FS) (map[string]file, error) {
 	return files, nil
 }
 
-// chartMetadata sets the versions of Chart.yaml, and what Artifact Hub shows.
+// chartMetadata sets the versions of Chart.yaml, and the fields that Artifact Hub shows.
 func (w *work) chartMetadata(text []byte) ([]byte, error) {
 	var c map[string]any
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {

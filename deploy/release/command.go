@@ -63,7 +63,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// complete sets what the command line does not say, from the checkout and the environment.
+// complete sets options that the command line omits, from the checkout and the environment.
 func (o *Options) complete(cmd *cobra.Command, images []string) (err error) {
 	for _, text := range images {
 		i := slices.Index(platformNames(recipe.Platforms()), text)

@@ -35,7 +35,7 @@ var (
 	// chartLine and chartValue are marks of the manifests, which mean something for the chart alone.
 	chartLine  = regexp.MustCompile(`(?m)^ *# chart: .*\n`)
 	chartValue = regexp.MustCompile(`(?m) # chart: .*$`)
-	// placeholder is what manifests have in the place of an image.
+	// placeholder stands in manifests in the place of an image.
 	placeholder = regexp.MustCompile(`gpuslice/([a-z]+):VERSION`)
 )
 

@@ -6,7 +6,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Options say what to release, and where.
+// Options describe a release and its place.
 type Options struct {
 	Version, Checkout, Out, Cache string
 	// Environment is that of Go's commands; nil is this process's.

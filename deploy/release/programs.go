@@ -48,7 +48,7 @@ func (w *work) writeProgram(p v1.Platform, program recipe.Program) error {
 	return w.write(a.Name, content)
 }
 
-// pack makes an archive of a program and the licenses of what is in it.
+// pack makes an archive of a program and the licenses of its parts.
 func pack(base string, p v1.Platform, program recipe.Program, made time.Time) (archive, []byte, error) {
 	a := archive{Platform: p, Name: base + ".tar.gz", Program: "gpuslice"}
 	format := tarball

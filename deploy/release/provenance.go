@@ -18,7 +18,7 @@ type resource struct {
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// writeProvenance writes what the release was made from and by whom, as SLSA's provenance in a statement of in-toto.
+// writeProvenance writes the sources and the builder of the release, as SLSA's provenance in a statement of in-toto.
 func (w *work) writeProvenance(ctx context.Context) error {
 	subjects, err := w.subjects()
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *work) subjects() (all []resource, err error) {
 	return append(all, resource{Name: w.Registry + "/" + chartPath, Digest: map[string]string{"sha256": w.chart.Hex}}), nil
 }
 
-// materials are what is not in the commit, and the commit. Go's modules are pinned in its go.sum.
+// materials are the sources outside the commit, and the commit. Go's modules are pinned in its go.sum.
 func (w *work) materials() ([]resource, error) {
 	lock, err := debian.Locked()
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *work) materials() ([]resource, error) {
 	return all, nil
 }
 
-// tools are the compilers by what they are called, with the versions that they report.
+// tools are the compilers by their names, with the versions that they report.
 func (w *work) tools(ctx context.Context) (map[string]string, error) {
 	commands := map[string]string{"go": "go version"}
 	for _, p := range w.Images {
@@ -97,7 +97,7 @@ func (w *work) tools(ctx context.Context) (map[string]string, error) {
 		cmd.Dir, cmd.Env = w.Checkout, w.Environment
 		out, err := cmd.Output()
 		if err != nil {
-			return nil, fmt.Errorf("ask %s for its version: %w", words[0], err)
+			return nil, fmt.Errorf("read the version of %s: %w", words[0], err)
 		}
 		commands[name], _, _ = strings.Cut(string(out), "\n")
 	}

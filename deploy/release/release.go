@@ -16,7 +16,7 @@ type releaseStep struct {
 	do   func(context.Context) error
 }
 
-// Make makes the release in o.Out and returns its files. What was there before stays until all is made.
+// Make makes the release in o.Out and returns its files. An earlier one stays until all is made.
 func Make(ctx context.Context, o Options) ([]string, error) {
 	from, err := sources(ctx, o)
 	if err != nil {

@@ -89,7 +89,7 @@ func (w *work) writeSignature(context.Context) error {
 	return errors.Join(w.write(sumsFile+".sig", signature), w.write("gpuslice.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})))
 }
 
-// writeSignatures signs the checksums, and what goes to the registry.
+// writeSignatures signs the checksums, and the objects for the registry.
 func (w *work) writeSignatures(ctx context.Context) error {
 	digests := map[string]v1.Hash{chartPath: w.chart}
 	maps.Copy(digests, w.digests())

@@ -20,7 +20,7 @@ var errNotReady = errors.New("not ready for a release")
 // semantic is a version that is at once a tag of images: without build metadata.
 var semantic = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
-// Sources are what a release is made of.
+// Sources are the inputs of a release.
 type Sources struct {
 	Commit string
 	// Changes are the changelog's section of the version, without its heading.
@@ -68,7 +68,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// section returns what the changelog has under the heading of a version.
+// section returns the changelog's text under the heading of a version.
 func section(changelog, version string) string {
 	var lines []string
 	in := false

@@ -54,7 +54,7 @@ func (w *work) digests() map[string]v1.Hash {
 	return all
 }
 
-// reference is what a node pulls an image by.
+// reference is the reference by which a node pulls an image.
 func (w *work) reference(name string) string {
 	return w.Registry + "/" + name + "@" + w.digests()[name].String()
 }
@@ -67,7 +67,7 @@ func (w *work) made() time.Time {
 	return w.Created.UTC()
 }
 
-// flat are the names of the files at the top: what a release page has.
+// flat are the names of the files at the top: those of a release page.
 func flat(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -50,7 +50,7 @@ var (
 	// containerScope is a container's cgroup: the ID alone, or with the runtime's name
 	// before it. A monitor of CRI-O ("crio-conmon-") is no container.
 	containerScope = regexp.MustCompile(`^(?:cri-containerd-|crio-|docker-|libpod-)?([0-9a-f]{64})(?:\.scope)?$`)
-	// runtimeScope is what containerd makes of both where the kubelet has the systemd
+	// runtimeScope is containerd's name for both if the kubelet has the systemd
 	// driver and containerd has not.
 	runtimeScope = regexp.MustCompile(`^([^:]+):cri-containerd:([0-9a-f]{64})$`)
 )
@@ -59,7 +59,7 @@ var (
 // the name right below it.
 func memberAt(at string) (Member, bool) {
 	names := strings.Split(strings.TrimPrefix(at, "/"), "/")
-	inKubelet := names[0] == ".." // in a private cgroup namespace the kubelet's own cgroups are above what is read
+	inKubelet := names[0] == ".." // in a private cgroup namespace the kubelet's own cgroups are above the root
 	for i, name := range names {
 		if m := runtimeScope.FindStringSubmatch(name); m != nil {
 			uid, ok := podUID(m[1], true)

@@ -9,8 +9,8 @@ import (
 // errNone is returned for a text that names no cgroup.
 var errNone = errors.New("no cgroup is named")
 
-// Path returns the path that tells containers apart: of a v1 controller that
-// every runtime sets, else of the v2 tree.
+// Path returns the path that identifies containers: of a v1 controller that every
+// runtime sets, else of the v2 tree.
 func Path(text string) (string, error) {
 	found := map[string]string{}
 	for controllers, at := range paths(text) {

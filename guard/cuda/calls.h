@@ -18,16 +18,13 @@ struct functions {
 	int (*init)(unsigned);
 	int (*device)(int *, int);
 	int (*retain)(void **, int);
-	int (*release_context)(int);
 	int (*set_current)(void *);
 	int (*synchronize)(void);
 	int (*allocate)(handle *, size_t);
 	int (*allocate_managed)(handle *, size_t, unsigned);
-	int (*release)(handle);
 	int (*fill)(handle, unsigned char, size_t);
 	int (*granularity)(size_t *, const struct properties *, int);
 	int (*create)(handle *, size_t, const struct properties *, handle);
-	int (*release_created)(handle);
 	int (*error_name)(int, const char **);
 };
 
@@ -38,10 +35,8 @@ static int call_retain(struct functions *f, int d) {
 	int r = f->retain(&context, d);
 	return r ? r : f->set_current(context);
 }
-static int call_release_context(struct functions *f, int d) { return f->release_context(d); }
 static int call_synchronize(struct functions *f) { return f->synchronize(); }
 static int call_allocate(struct functions *f, handle *at, size_t n) { return f->allocate(at, n); }
-static int call_release(struct functions *f, handle at) { return f->release(at); }
 
 enum { ATTACH_GLOBAL = 1, PINNED = 1, ON_DEVICE = 1, MINIMUM = 0, FILLER = 0x5a };
 
@@ -59,7 +54,6 @@ static int call_create(struct functions *f, handle *at, size_t n, int d) {
 	struct properties p = {.type = PINNED, .location = {ON_DEVICE, d}};
 	return f->create(at, n, &p, 0);
 }
-static int call_release_created(struct functions *f, handle at) { return f->release_created(at); }
 static const char *call_error_name(struct functions *f, int error) {
 	const char *name = NULL;
 	return f->error_name(error, &name) ? NULL : name;

@@ -3,16 +3,11 @@ package cuda
 // #include "calls.h"
 import "C"
 
-// Context is the calling process's on one device, and what it holds there. It belongs to the thread that opened it.
+// Context is the calling process's on one device. It belongs to the thread that
+// opened it, and its memory to the process: the driver frees it at the end of that.
 type Context struct {
 	driver *driver
 	device C.int
-	held   []block
-}
-
-type block struct {
-	handle  C.handle
-	created bool
 }
 
 // Open loads the library (empty: by its name) and opens the device with that number among those of the process.
@@ -37,18 +32,17 @@ func Open(path string, ordinal int) (*Context, error) {
 // Allocate takes memory of the device by cuMemAlloc.
 func (c *Context) Allocate(bytes int64) error {
 	var at C.handle
-	err := c.driver.failure("cuMemAlloc", C.call_allocate(c.driver.functions, &at, C.size_t(bytes)))
-	return c.keep(at, false, err)
+	return c.driver.failure("cuMemAlloc", C.call_allocate(c.driver.functions, &at, C.size_t(bytes)))
 }
 
 // AllocateManaged takes memory by cuMemAllocManaged, and writes to it on the device.
 func (c *Context) AllocateManaged(bytes int64) error {
 	var at C.handle
-	err := c.driver.failure("cuMemAllocManaged", C.call_allocate_managed(c.driver.functions, &at, C.size_t(bytes)))
-	return c.keep(at, false, err)
+	return c.driver.failure("cuMemAllocManaged", C.call_allocate_managed(c.driver.functions, &at, C.size_t(bytes)))
 }
 
-// Create takes physical memory by cuMemCreate, rounded up to what the device gives.
+// Create takes physical memory by cuMemCreate, rounded up to the device's
+// granularity.
 func (c *Context) Create(bytes int64) error {
 	var at C.handle
 	var unit C.size_t
@@ -56,31 +50,10 @@ func (c *Context) Create(bytes int64) error {
 		return err
 	}
 	size := (C.size_t(bytes) + unit - 1) / unit * unit
-	err := c.driver.failure("cuMemCreate", C.call_create(c.driver.functions, &at, size, c.device))
-	return c.keep(at, true, err)
+	return c.driver.failure("cuMemCreate", C.call_create(c.driver.functions, &at, size, c.device))
 }
 
-func (c *Context) keep(at C.handle, created bool, err error) error {
-	if at != 0 {
-		c.held = append(c.held, block{at, created})
-	}
-	return err
-}
-
-// Check asks the driver whether the context still serves.
+// Check reports whether the context still works, by a call to the driver.
 func (c *Context) Check() error {
 	return c.driver.failure("cuCtxSynchronize", C.call_synchronize(c.driver.functions))
-}
-
-// Close gives everything back.
-func (c *Context) Close() {
-	for _, b := range c.held {
-		if b.created {
-			C.call_release_created(c.driver.functions, b.handle)
-		} else {
-			C.call_release(c.driver.functions, b.handle)
-		}
-	}
-	c.held = nil
-	C.call_release_context(c.driver.functions, c.device)
 }

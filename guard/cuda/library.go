@@ -23,7 +23,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Name, e.Code) }
 
-// Codes that tell what held a program.
+// Codes that show which limit stopped a program.
 const (
 	OutOfMemory       = 2
 	DeviceUnavailable = 46
@@ -63,16 +63,13 @@ func (d *driver) symbols() map[string]*unsafe.Pointer {
 		"cuInit":                        (*unsafe.Pointer)(unsafe.Pointer(&f.init)),
 		"cuDeviceGet":                   (*unsafe.Pointer)(unsafe.Pointer(&f.device)),
 		"cuDevicePrimaryCtxRetain":      (*unsafe.Pointer)(unsafe.Pointer(&f.retain)),
-		"cuDevicePrimaryCtxRelease_v2":  (*unsafe.Pointer)(unsafe.Pointer(&f.release_context)),
 		"cuCtxSetCurrent":               (*unsafe.Pointer)(unsafe.Pointer(&f.set_current)),
 		"cuCtxSynchronize":              (*unsafe.Pointer)(unsafe.Pointer(&f.synchronize)),
 		"cuMemAlloc_v2":                 (*unsafe.Pointer)(unsafe.Pointer(&f.allocate)),
 		"cuMemAllocManaged":             (*unsafe.Pointer)(unsafe.Pointer(&f.allocate_managed)),
-		"cuMemFree_v2":                  (*unsafe.Pointer)(unsafe.Pointer(&f.release)),
 		"cuMemsetD8_v2":                 (*unsafe.Pointer)(unsafe.Pointer(&f.fill)),
 		"cuMemGetAllocationGranularity": (*unsafe.Pointer)(unsafe.Pointer(&f.granularity)),
 		"cuMemCreate":                   (*unsafe.Pointer)(unsafe.Pointer(&f.create)),
-		"cuMemRelease":                  (*unsafe.Pointer)(unsafe.Pointer(&f.release_created)),
 		"cuGetErrorName":                (*unsafe.Pointer)(unsafe.Pointer(&f.error_name)),
 	}
 }

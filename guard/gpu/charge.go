@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// charge is what the driver charges a cgroup.
+// charge is the driver's charge to a cgroup.
 type charge struct {
 	used, limit int64
 	ok          bool

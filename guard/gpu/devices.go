@@ -26,6 +26,7 @@ func (d *Driver) known(ctx context.Context) ([]*device, error) {
 			return nil, err
 		}
 	}
+	// Each failed reading makes the devices stale, and a search costs more than a reading.
 	if !d.stale.Load() || len(known) > 0 && time.Since(d.foundAt) < findPause {
 		return known, nil
 	}
@@ -126,6 +127,7 @@ func lost(index int, err error, known []*device) []*device {
 
 // instances returns the MIG instances of a device, and whether MIG is on.
 func (d *Driver) instances(parent nvml.Device) ([]nvml.Device, bool, error) {
+	// Drivers from before MIG lack these functions.
 	if !d.has["nvmlDeviceGetMigMode"] || !d.has["nvmlDeviceGetMaxMigDeviceCount"] || !d.has["nvmlDeviceGetMigDeviceHandleByIndex"] {
 		return nil, false, nil
 	}
@@ -146,7 +148,7 @@ func (d *Driver) instances(parent nvml.Device) ([]nvml.Device, bool, error) {
 	return found, true, nil
 }
 
-// describe returns a device, with what was listed on it before.
+// describe returns a device, with its former list.
 func (d *Driver) describe(h nvml.Device, index int, known []*device) (*device, error) {
 	id, ret := h.GetUUID()
 	if ret != nvml.SUCCESS {

@@ -32,7 +32,7 @@ type Options struct {
 // use. Use New.
 type Driver struct {
 	options  Options
-	watchdog *watchdog // of what concerns no device
+	watchdog *watchdog // of calls that concern no device
 	library  nvml.Interface
 
 	search  sync.Mutex // of devices
@@ -52,8 +52,8 @@ type Driver struct {
 	updated atomic.Bool
 }
 
-// device is one device or MIG instance, and what was last listed on it, which belongs to
-// the call that the watchdog of its index lets in.
+// device is one device or MIG instance, and its last list, which belongs to the
+// call that the watchdog of its index lets in.
 type device struct {
 	handle    nvml.Device
 	index     int   // as NVML counts them, of its device where it is an instance
@@ -144,7 +144,7 @@ func (d *Driver) initialize() error {
 	return nil
 }
 
-// Facts are what a driver reports about itself and its devices.
+// Facts are a driver's facts about itself and its devices.
 type Facts struct {
 	Driver  string
 	Devices []Device
@@ -158,7 +158,7 @@ type Device struct {
 	Exclusive  bool  // only an MPS server may hold a context
 }
 
-// Facts returns what there is, in bounded time.
+// Facts returns the driver's facts, in bounded time.
 func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 	version, err := d.open(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -129,7 +130,7 @@ func TestReadOneDeviceHangs(t *testing.T) {
 					t.Errorf("the others: %+v %+v", read[0], read[2])
 				}
 			}
-			if took > 4*limit { // ten waits would be ten times as long
+			if took > 8*limit { // ten waits would take ten
 				t.Errorf("ten more readings took %s", took)
 			}
 			n.configure(fakegpu.Config{Devices: 3})
@@ -210,7 +211,7 @@ func TestUtilizations(t *testing.T) {
 	d := driver(t, Options{})
 	readDevices(t, d, 0)
 	got := d.Utilizations(t.Context())
-	if want := []Utilization{{"GPU-00000000-0000-4000-8000-000000000000", pid, 40}}; !cmp.Equal(got, want) {
+	if want := []guard.Utilization{{Device: "GPU-00000000-0000-4000-8000-000000000000", PID: pid, Percent: 40}}; !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	n.configure(fakegpu.Config{Driver: "565.57.01", Fault: unlisted})
@@ -227,15 +228,15 @@ func TestActivities(t *testing.T) {
 	d := driver(t, Options{})
 	readDevices(t, d, 0)
 	const id = "GPU-00000000-0000-4000-8000-000000000000"
-	ran := []Utilization{{id, pid, 40}}
+	ran := []guard.Utilization{{Device: id, PID: pid, Percent: 40}}
 	for _, tc := range []struct {
 		usage string
-		want  []Activity
+		want  []guard.Activity
 	}{
-		{"own", []Activity{{id, true, map[int]bool{pid: true}, ran, map[int]bool{pid: true}}}},
-		{"node", []Activity{{id, false, map[int]bool{pid: true, 645400: true}, ran, map[int]bool{pid: true, 645400: true}}}}, // a process that is not listed
-		{"trace", []Activity{{id, true, nil, []Utilization{{id, pid, 0}}, map[int]bool{pid: true}}}},                         // of less than a percent
-		{"none", []Activity{{id, true, nil, nil, nil}}},
+		{"own", []guard.Activity{{Device: id, Complete: true, Ran: map[int]bool{pid: true}, Utilizations: ran, Sampled: map[int]bool{pid: true}}}},
+		{"node", []guard.Activity{{Device: id, Ran: map[int]bool{pid: true, 645400: true}, Utilizations: ran, Sampled: map[int]bool{pid: true, 645400: true}}}}, // a process that is not listed
+		{"trace", []guard.Activity{{Device: id, Complete: true, Utilizations: []guard.Utilization{{Device: id, PID: pid}}, Sampled: map[int]bool{pid: true}}}},  // of less than a percent
+		{"none", []guard.Activity{{Device: id, Complete: true}}},
 		{"unnamed", nil}, // a driver that does not attribute use
 		{"off", nil},
 	} {

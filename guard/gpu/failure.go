@@ -10,8 +10,8 @@ import (
 // ErrHung is the error of a read that the driver did not answer in time.
 var ErrHung = errors.New("the driver does not answer")
 
-// failure turns what NVML returned into an error that names the call and, where
-// there is one, what it means for the guard. It is nil for success.
+// failure turns NVML's return value into an error that names the call and, for some
+// values, their meaning for the guard. It is nil for success.
 func failure(call string, ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil

@@ -22,7 +22,7 @@ const (
 	othersListAge = time.Second
 )
 
-// list is what was last listed on a device.
+// list is the last list of a device.
 type list struct {
 	at        time.Time
 	asOf      uint64
@@ -58,15 +58,15 @@ func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device
 	return read, nil
 }
 
-// answer is what came of a call of one device.
+// answer is the result of a call of one device.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
 // ask calls all devices at once and returns their answers in order: those of which
-// the driver does not answer in time delay or hide no other. Instances of one device
-// are called one after the other.
+// the driver does not answer in time delay or hide no other. Instances of one
+// device are called one after the other.
 func ask[T any](ctx context.Context, d *Driver, c call, devices []*device, f func(dev *device, late bool) (T, error)) []answer[T] {
 	starved := d.watchdog.starved()
 	answers := make([]answer[T], len(devices))
@@ -106,7 +106,7 @@ func (d *Driver) slot(index int) *watchdog {
 	return d.slots[index]
 }
 
-// read reads one device. What goes wrong is the fault of that device alone.
+// read reads one device. A failure is the fault of that device alone.
 func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) guard.Device {
 	seen := guard.Device{ID: dev.id, Model: dev.name, Fault: unsupported}
 	total, used, err := d.total(dev)
@@ -148,17 +148,19 @@ func (d *Driver) fail(seen guard.Device, err error) guard.Device {
 // due reports whether the device's processes are to be listed again.
 func (dev *device) due(used int64, totalUnknown bool, maxAge time.Duration) bool {
 	age := time.Since(dev.last.at)
+	// Without a total nothing shows that the list has changed.
 	if dev.last.at.IsZero() || totalUnknown || age >= maxAge {
 		return true
 	}
+	// Where nothing of this pod is listed, the total moves by what others do.
 	return differ(used, dev.last.used) && (len(dev.last.processes) > 0 || age >= othersListAge)
 }
 
 // differ reports whether two totals of a device are more than a step apart.
 func differ(a, b int64) bool { return a-b >= totalStep || b-a >= totalStep }
 
-// total returns a device's memory and what is in use of it, by everyone; zeros
-// where it does not report them.
+// total returns a device's memory and the part in use, by everyone; zeros if it
+// does not report them.
 func (d *Driver) total(dev *device) (total, used int64, err error) {
 	if dev.missing != nil {
 		return 0, 0, dev.missing
@@ -205,7 +207,7 @@ func (d *Driver) processes(dev *device, total int64) ([]guard.Process, error) {
 	return merged, nil
 }
 
-// merge adds a list to what was merged. A figure that is all ones, zero, or more
+// merge adds a list to the merged one. A figure that is all ones, zero, or more
 // than the device has is none.
 func merge(into []guard.Process, infos []nvml.ProcessInfo, total int64, mps bool) []guard.Process {
 	for _, info := range infos {

@@ -6,34 +6,14 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/gpuslice/gpuslice/guard"
 )
-
-// Utilization is how busy one process kept a device. It carries a PID for a
-// metric's sake: a driver may hand out another namespace's PIDs here, so that it
-// is no Process and nothing can be signaled by it.
-type Utilization struct {
-	Device  string
-	PID     int
-	Percent int // of the multiprocessors
-}
-
-// Activity is what ran on one device since the last call.
-type Activity struct {
-	Device string
-	// Complete: every process that ran is in Ran. The device reports it for each
-	// process, and lists each of those that it reports.
-	Complete     bool
-	Ran          map[int]bool // by PID
-	Utilizations []Utilization
-	// Sampled are the processes of which the driver has something to say, by PID: 0
-	// percent of one that ran for a moment, too.
-	Sampled map[int]bool
-}
 
 // Utilizations returns how busy the processes that the devices list kept them
 // since the last call. A PID that is sampled and not listed, or sampled twice,
 // is left out. Where the driver does not attribute it there is none.
-func (d *Driver) Utilizations(ctx context.Context) (found []Utilization) {
+func (d *Driver) Utilizations(ctx context.Context) (found []guard.Utilization) {
 	for _, a := range d.Activities(ctx) {
 		found = append(found, a.Utilizations...)
 	}
@@ -43,15 +23,15 @@ func (d *Driver) Utilizations(ctx context.Context) (found []Utilization) {
 // clockStep is how far a clock that is kept in time is set back, in microseconds.
 const clockStep = 1_000_000
 
-// Activities returns what ran on each device since the last call, of devices that
-// report it.
-func (d *Driver) Activities(ctx context.Context) []Activity {
+// Activities returns the activity of each device since the last call, for devices
+// that report it.
+func (d *Driver) Activities(ctx context.Context) []guard.Activity {
 	devices := slices.DeleteFunc(d.found(), func(dev *device) bool { return dev.instance || dev.missing != nil })
 	if len(devices) == 0 || !d.has["nvmlDeviceGetProcessUtilization"] || !d.options.NodePIDs && Older(d.version, firstUtilization) {
 		return nil
 	}
-	var found []Activity
-	for _, a := range ask(ctx, d, sampling, devices, func(dev *device, _ bool) (*Activity, error) {
+	var found []guard.Activity
+	for _, a := range ask(ctx, d, sampling, devices, func(dev *device, _ bool) (*guard.Activity, error) {
 		if time.Since(dev.last.at) >= time.Minute {
 			return nil, nil
 		}
@@ -65,18 +45,19 @@ func (d *Driver) Activities(ctx context.Context) []Activity {
 }
 
 // activity returns nil where the device does not report it.
-func (dev *device) activity(hasRates bool) *Activity {
+func (dev *device) activity(hasRates bool) *guard.Activity {
 	now := uint64(time.Now().UnixMicro())
-	if dev.seen > now+clockStep { // the clock was set back, and what ran since has older time stamps
+	if dev.seen > now+clockStep { // the clock was set back, and later activity has older time stamps
 		dev.seen = 0
 		return nil
 	}
 	samples, ret := dev.handle.GetProcessUtilization(dev.seen)
 	nothing := ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(samples) == 0
+	// A device that is busy without samples has lost them, and who ran is unknown.
 	if ret != nvml.SUCCESS && !nothing || nothing && hasRates && dev.busy() {
 		return nil
 	}
-	a := &Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
+	a := &guard.Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
 	percent, times := map[int]int{}, map[int]int{}
 	for _, s := range samples {
 		dev.seen = max(dev.seen, min(s.TimeStamp, now))
@@ -93,7 +74,7 @@ func (dev *device) activity(hasRates bool) *Activity {
 			listed++
 		}
 		if times[p.PID] == 1 && percent[p.PID] <= 100 {
-			a.Utilizations = append(a.Utilizations, Utilization{dev.id, p.PID, percent[p.PID]})
+			a.Utilizations = append(a.Utilizations, guard.Utilization{Device: dev.id, PID: p.PID, Percent: percent[p.PID]})
 		}
 	}
 	a.Complete = listed == len(a.Ran)
@@ -101,7 +82,7 @@ func (dev *device) activity(hasRates bool) *Activity {
 }
 
 // busy reports whether the device itself ran something lately, whoever it was: a
-// driver that says so and names nobody does not attribute use.
+// driver that reports so and names nobody does not attribute use.
 func (dev *device) busy() bool {
 	rates, ret := dev.handle.GetUtilizationRates()
 	return ret == nvml.SUCCESS && (rates.Gpu > 0 || rates.Memory > 0)

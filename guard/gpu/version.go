@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Driver releases at which what a container sees of its processes changed.
+// Driver releases at which a container's view of its processes changed.
 const (
 	// FirstInPod lists PIDs of the caller's namespace with their memory. Older
 	// ones list the node's PIDs, or no memory.

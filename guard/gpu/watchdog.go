@@ -12,9 +12,9 @@ import (
 )
 
 // watchdog bounds calls into the driver, or into one of its devices. A call that
-// hangs cannot be cancelled; until it returns no other is begun, so that it costs one
-// thread. Nobody waits again for what has lapsed until it has returned in time, so that
-// it costs others the time of one call.
+// hangs cannot be cancelled; until it returns no other is begun, so that it costs
+// one thread. Nobody waits again for a lapsed call until it has returned in time,
+// so that it costs others the time of one call.
 //
 // The time in which the guard had work and got no CPU does not count: a busy node
 // or the container's CPU limit is no fault of the driver.
@@ -25,7 +25,7 @@ type watchdog struct {
 	starved func() time.Duration // how long the guard has waited for a CPU so far
 }
 
-// call is what a watchdog bounds.
+// call is a kind of call that a watchdog bounds.
 type call int
 
 const (
@@ -45,9 +45,9 @@ func newWatchdog(limit time.Duration) *watchdog {
 	return &watchdog{limit: limit, busy: make(chan struct{}, 1), starved: starved}
 }
 
-// bounded runs f and returns what it returned, or ErrHung when the limit passes
-// first. f must not touch what the caller goes on to use. It is late where nobody
-// waits for what it returns.
+// bounded runs f and returns its result, or ErrHung when the limit passes first. f
+// must not touch variables that the caller goes on to use. It is late if nobody
+// waits for its result.
 func bounded[T any](ctx context.Context, w *watchdog, c call, f func(late bool) (T, error)) (T, error) {
 	return boundedSince(ctx, w, w.starved(), c, f)
 }
@@ -59,7 +59,7 @@ func boundedSince[T any](ctx context.Context, w *watchdog, before time.Duration,
 		err   error
 	}
 	var none T
-	if w.lapsed[c].Load() || w.lapsed[reading].Load() { // what cannot be read is not waited for otherwise
+	if w.lapsed[c].Load() || w.lapsed[reading].Load() { // other calls do not wait for an unreadable device
 		if w.lapsed[c].Load() {
 			w.retry(c, func() { _, _ = f(true) })
 		}
@@ -100,7 +100,7 @@ func boundedSince[T any](ctx context.Context, w *watchdog, before time.Duration,
 	}
 }
 
-// retry begins a call of what has lapsed, unless one is under way.
+// retry begins a lapsed call, unless one is under way.
 func (w *watchdog) retry(c call, f func()) {
 	select {
 	case w.busy <- struct{}{}:

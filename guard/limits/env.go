@@ -48,8 +48,8 @@ func (l Limits) Env() []Variable {
 	}
 }
 
-// FromEnv reads what Env wrote. A setting that is absent takes its default, an
-// unknown one is an error. All problems are reported, joined; a version that is
+// FromEnv reads the variables of Env. A setting that is absent takes its default,
+// an unknown one is an error. All problems are reported, joined; a version that is
 // not known is reported alone, as ErrVersion.
 func FromEnv(lookup func(string) (string, bool)) (Limits, error) {
 	l := Default()
@@ -113,7 +113,7 @@ func readJSON(lookup func(string) (string, bool), name string, v any) error {
 	return nil
 }
 
-// complete fills in what a container may leave out.
+// complete fills in omitted fields of a container.
 func (c *Container) complete() {
 	if c.LimitBytes == 0 {
 		c.LimitBytes = c.SliceBytes

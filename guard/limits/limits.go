@@ -19,7 +19,7 @@ const (
 const GuardedResource = "gpuslice.dev/guarded"
 
 // ReasonLate begins the reason of a guard that cannot enforce because its own
-// samples came late, whatever the device says.
+// samples came late, whatever the state of the device.
 const ReasonLate = "the guard did not sample the devices for "
 
 // ObservationFolder is where the webhook mounts the pod's observation into the
@@ -40,10 +40,10 @@ const (
 	ShimProgram = ShimFolder + "/gpuslice-exec"
 )
 
-// RecordContainer begins the name of an init container of a tenant's image, in which
-// ShimProgram with RecordOption writes down, in the file of ShimFolder that it is
-// given, what the image has in PYTHONPATH, behind the folder. Its number follows, and
-// follows RecordFile too.
+// RecordContainer begins the name of an init container of a tenant's image, in
+// which ShimProgram with RecordOption writes down, in its file of ShimFolder, the
+// image's PYTHONPATH, behind the folder. Its number follows, and follows RecordFile
+// too.
 const (
 	RecordContainer = "gpuslice-record-"
 	RecordOption    = "--record"
@@ -62,8 +62,8 @@ const (
 	ActPressure Act = "pressure"
 )
 
-// MPSTermination is what happens to an MPS client that cannot be terminated
-// through the MPS control daemon.
+// MPSTermination is the handling of an MPS client that cannot be terminated through
+// the MPS control daemon.
 type MPSTermination string
 
 const (
@@ -74,18 +74,18 @@ const (
 	MPSTerminationSignal MPSTermination = "signal"
 )
 
-// Escalation is what follows after MaxTerminations.
+// Escalation is the step after MaxTerminations.
 type Escalation string
 
 const (
-	// EscalationContainer terminates every process of the container; what follows
-	// is the pod's restart policy.
+	// EscalationContainer terminates every process of the container; the pod's
+	// restart policy decides about the rest.
 	EscalationContainer Escalation = "container"
 	// EscalationObserve terminates nothing more in the window, and reports that.
 	EscalationObserve Escalation = "observe"
 )
 
-// Limits is what a guard enforces for one pod.
+// Limits are a guard's limits for one pod.
 type Limits struct {
 	Version    int         // of the contract
 	Containers []Container // at least one, in the pod's order
@@ -103,7 +103,7 @@ type Limits struct {
 
 	MaxTerminations    int           // of one container within TerminationsWindow before Escalation follows
 	TerminationsWindow time.Duration // how long a termination counts
-	Escalation         Escalation    // what follows MaxTerminations
+	Escalation         Escalation    // the step after MaxTerminations
 	DryRun             bool          // decide and report everything, signal nothing
 	IdleReport         time.Duration // a slice in which nothing ran for so long is reported, by agents alone; 0: none is
 	IdleTerminate      time.Duration // and its processes are terminated after so long; 0: none are
@@ -125,7 +125,7 @@ type Limits struct {
 type Container struct {
 	Name       string `json:"name"`
 	SliceBytes int64  `json:"slice"` // per GPU; compared with the sum over the container's processes
-	LimitBytes int64  `json:"limit"` // per GPU, at least SliceBytes; what a burst may reach under ActPressure
+	LimitBytes int64  `json:"limit"` // per GPU, at least SliceBytes; the limit of a burst under ActPressure
 	GPUs       int    `json:"gpus"`  // how many devices it was given
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds of what Validate accepts, beyond those of each field.
+// Bounds on accepted values, beyond those of each field.
 const (
 	maxContainers = 128
 	maxGPUs       = 64

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// policy is how PolicyVariable is spelt: what the guard does.
+// policy is the spelling of PolicyVariable: the guard's behavior.
 type policy struct {
 	Act                Act            `json:"act"`
 	WarnPercent        int            `json:"warnPercent"`
@@ -25,8 +25,8 @@ type policy struct {
 	IdleTerminate      period         `json:"idleTerminate,omitempty"`
 }
 
-// node is how NodeVariable is spelt: what the guard finds on its node, and what
-// the plan relies on.
+// node is the spelling of NodeVariable: the facts of the guard's node, and the
+// plan's assumptions.
 type node struct {
 	MPSPipeDirectory string `json:"mpsPipeDirectory,omitempty"`
 	MPSControl       string `json:"mpsControl,omitempty"`

@@ -16,7 +16,7 @@ import (
 // Program is the name of NVIDIA's control program.
 const Program = "nvidia-cuda-mps-control"
 
-// maxAnswer bounds what is read of the control program.
+// maxAnswer bounds the control program's answer.
 const maxAnswer = 1 << 20
 
 // ErrOutOfReach is the error of a daemon whose program or pipe the container

@@ -11,8 +11,8 @@ import (
 )
 
 // NodeTerminator terminates MPS clients by their PIDs on the node before Next
-// signals them. It implements guard.Terminator; what is no client of any daemon is
-// an ordinary process, and left to Next.
+// signals them. It implements guard.Terminator; a process that is no client of any
+// daemon is an ordinary process, and left to Next.
 type NodeTerminator struct {
 	Daemons []Daemon // of the node
 	// Named returns the PIDs of the processes that the order names.
@@ -34,8 +34,8 @@ func (t *NodeTerminator) Acquire(ctx context.Context, o guard.Order) (guard.Targ
 		terminateClients: func(ctx context.Context) error { return t.terminateClients(ctx, o) }}, out
 }
 
-// terminateClients asks every daemon before it terminates a client: one that does
-// not answer may have the others.
+// terminateClients queries every daemon before it terminates a client: one that
+// does not answer may have the others.
 func (t *NodeTerminator) terminateClients(ctx context.Context, o guard.Order) error {
 	if len(t.Daemons) == 0 {
 		return errors.New("no MPS daemon of the node is in the agent's reach")

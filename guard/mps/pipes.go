@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// controlPipe is what a control daemon listens on in its pipe directory.
+// controlPipe is the socket of a control daemon in its pipe directory.
 const controlPipe = "control"
 
 // PipeDirectories returns the pipe directories of the daemons below some

@@ -8,16 +8,17 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Daemon is what a Terminator needs of an MPS daemon.
+// Daemon is the part of an MPS daemon that a Terminator needs.
 type Daemon interface {
-	// Clients returns every client, or why the daemon cannot be asked.
+	// Clients returns every client, or the reason why the daemon does not list
+	// them.
 	Clients(ctx context.Context) ([]Client, error)
 	// Terminate ends a client's contexts and leaves the others intact.
 	Terminate(ctx context.Context, client Client) error
 }
 
-// Terminator terminates MPS clients through the daemon before Next signals them.
-// It implements guard.Terminator; what is no MPS client is left to Next.
+// Terminator terminates MPS clients through the daemon before Next signals them. It
+// implements guard.Terminator; a process that is no MPS client is left to Next.
 type Terminator struct {
 	Daemon    Daemon
 	Namespace uint64 // inode of the pod's PID namespace
@@ -38,7 +39,7 @@ func (t *Terminator) Acquire(ctx context.Context, o guard.Order) (guard.Target, 
 		terminateClients: func(ctx context.Context) error { return t.terminateClients(ctx, o) }}, out
 }
 
-// clientTarget is what an order names, acquired by the next terminator.
+// clientTarget is the process of an order, acquired by the next terminator.
 type clientTarget struct {
 	guard.Target
 	fallback limits.MPSTermination
@@ -68,7 +69,7 @@ func (t *Terminator) terminateClients(ctx context.Context, o guard.Order) error 
 	case len(found) == 0 && t.Nested(o):
 		return fmt.Errorf("the daemon knows no client of this pod, and the process may be one under another PID namespace")
 	case len(found) == 0:
-		return nil // what evades the daemon is an ordinary process, and harms no client
+		return nil // a process that evades the daemon is an ordinary one, and harms no client
 	case !o.Alone:
 		return fmt.Errorf("the pod has other processes on its devices, so that it is not certain which is the daemon's client")
 	case len(found) > 1 && o.Kind != guard.TerminateContainer:

@@ -10,9 +10,9 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-// Reporter reports what the agent does and observes.
+// Reporter reports the agent's actions and observations.
 type Reporter interface {
-	// Pod returns what reports on a pod. It is called once for each, when the agent
+	// Pod returns the reporter of a pod. It is called once for each, when the agent
 	// begins to enforce its slices.
 	Pod(p Pod) guard.Reporter
 	// Left is called when the agent no longer enforces a pod's slices.
@@ -30,8 +30,9 @@ type Agent struct {
 	// Daemons are the node's MPS daemons.
 	Daemons func() []mps.Daemon
 	// Idle returns the containers of a pod whose processes are to be terminated for
-	// want of use; anew: after another reading of what ran. Nil: there are none.
-	Idle func(ctx context.Context, uid string, anew bool) []guard.Idle
+	// want of use; again: after another reading of the activity. Nil: there are
+	// none.
+	Idle func(ctx context.Context, uid string, again bool) []guard.Idle
 	// DryRun decides and reports everything, and signals nothing.
 	DryRun bool
 	// Open opens a process; nil: by a pidfd, which only tests do without.
@@ -67,8 +68,8 @@ func (a *Agent) Run(ctx context.Context) {
 }
 
 // advance takes one sample and advances every pod's guard. It returns how long to
-// wait for the next, and how old a list that one may repeat: what the pod that is
-// nearest to its limit needs.
+// wait for the next, and how old a list that one may repeat: both as the pod that
+// is nearest to its limit needs.
 func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAge time.Duration) {
 	a.follow()
 	sample := a.sampler.sample(ctx, maxAge)
@@ -90,7 +91,7 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	return wait, nextAge
 }
 
-// shared returns what is taken to be listed twice on each device.
+// shared returns the memory that is taken to be listed twice on each device.
 func (a *Agent) shared(s Sample) map[string]int64 {
 	all := map[string]int64{}
 	for _, d := range s.Devices {
@@ -130,12 +131,12 @@ func (a *Agent) begin(p Pod) *enforced {
 	return e
 }
 
-// idle returns the idle containers of a pod whose policy terminates what is idle.
-func (a *Agent) idle(ctx context.Context, p Pod, anew bool) []guard.Idle {
+// idle returns the idle containers of a pod whose policy terminates idle processes.
+func (a *Agent) idle(ctx context.Context, p Pod, again bool) []guard.Idle {
 	if a.Idle == nil || p.Limits.IdleTerminate == 0 {
 		return nil
 	}
-	return a.Idle(ctx, p.UID, anew)
+	return a.Idle(ctx, p.UID, again)
 }
 
 // podSampler samples once more for a pod, between the pidfd and the signal.

@@ -2,14 +2,14 @@
 // devices: the guard of package guard, once for each pod, where no tenant can
 // reach it.
 //
-// The one idea: three things have to agree before a process is signaled. Its
-// cgroup is one of a pod's containers, that pod was promised a slice, and a device
-// lists the process while the pod is over what it was promised. Each is looked at
-// again between the pidfd and the signal. Whatever is in no pod, or in a pod
-// without a promise, is only counted.
+// The one idea: three things have to agree before a process is signaled. Its cgroup
+// is one of a pod's containers, that pod was promised a slice, and a device lists
+// the process while the pod is over its promise. Each is looked at again between
+// the pidfd and the signal. A process in no pod, or in a pod without a promise, is
+// only counted.
 //
 // The limits come from whoever knows the pods as the API server has them. Nothing
 // is read of a tenant's files, variables or names.
 //
-// The package imports guard and what is below it, and no Kubernetes package.
+// The package imports guard and packages below it, and no Kubernetes package.
 package node

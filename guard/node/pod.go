@@ -45,7 +45,7 @@ func (p Pod) Given() (n int) {
 	return n
 }
 
-// gives reports whether the pod is promised what it was promised before.
+// gives reports whether the pod's promise is the same as before.
 func (p Pod) gives(before Pod) bool {
 	return slices.Equal(p.Limits.Containers, before.Limits.Containers)
 }

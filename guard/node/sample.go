@@ -18,7 +18,7 @@ type Sample struct {
 	Devices []Device
 }
 
-// Device is what one sample found on one device, with everybody's processes.
+// Device is the result of one sample on one device, with everybody's processes.
 type Device struct {
 	guard.Device           // its Processes are empty, Everyone is as the agent's pods see it
 	Processes    []Process // each PID once
@@ -98,7 +98,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			named.Container = p.ContainerName(process.Member.ContainerID)
 			named.MPS = named.MPS || p.UsesMPS()
 			own.Processes = append(own.Processes, named)
-			if i < len(own.Everyone) { // so that what its own processes free is not taken for others'
+			if i < len(own.Everyone) { // so that memory freed by its own processes is not taken for others'
 				own.Everyone[i].Container = named.Container
 			}
 			seen[d.ID] = true
@@ -106,6 +106,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 		if !seen[d.ID] { // who is of no known container is reported to the users of the device
 			own.Orphans = slices.DeleteFunc(own.Orphans, func(o guard.Orphan) bool { return o.Unread })
 		}
+		// A device that fails concerns the pod only while it may be one of the pod's.
 		if own.Fault == "" || seen[d.ID] || len(seen) < p.Given() {
 			part.Devices = append(part.Devices, own)
 		}

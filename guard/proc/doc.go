@@ -3,9 +3,9 @@
 // without ever hitting another.
 //
 // The one idea: nothing is signaled by number. A pidfd of the process is opened
-// first; then its start time and cgroup are read again; then the pidfd is asked
-// whether its process still lives. Only then what was read is known to belong to
-// what is signaled.
+// first; then its start time and cgroup are read again; then the pidfd shows
+// whether its process still lives. Only then the values are known to belong to the
+// signaled process.
 //
 // A process belongs to this pod when its cgroup lies beside the guard's own. The
 // container's name comes from the mount of its termination log, which the

@@ -3,8 +3,8 @@ package proc
 import "time"
 
 const (
-	// nameRetry is how long a container that has no name is not asked again: asking
-	// may walk through all processes there are.
+	// nameRetry is how long the name of a container is not looked up again after a
+	// failure: a lookup may walk through all processes there are.
 	nameRetry = 5 * time.Second
 )
 
@@ -54,9 +54,9 @@ func (t *Table) readIdentity(cgroup string, s stat) (identity, bool) {
 	return id, true
 }
 
-// first returns the oldest ancestor of a process in its container: the process
-// that the runtime started, whose parent is outside the PID namespace, or what an
-// exited parent left.
+// first returns the oldest ancestor of a process in its container: the process that
+// the runtime started, whose parent is outside the PID namespace, or the child of
+// an exited parent.
 func (t *Table) first(cgroup string, s stat) stat {
 	for range longestAncestry {
 		if s.parent == 0 {

@@ -13,11 +13,15 @@ import (
 
 const (
 	// foreignAfter is how long a process of another program may be in the guard's
-	// container: a runtime is, for a moment, before it becomes a probe.
+	// container.
 	foreignAfter = time.Second
 	// unknownAfter is how long a process may be there whose program cannot be read:
 	// a probe closes its memory, and ends in a few seconds.
 	unknownAfter = 15 * time.Second
+	// startingAfter is how long a runtime may take to execute a probe: on a starved node
+	// as long as the kubelet waits, two minutes and the probe's timeout. It is bounded,
+	// since a program that is here already can clone itself so that it looks the same.
+	startingAfter = 3 * time.Minute
 	// walkPause is the least time between two walks through all processes, where the
 	// cgroup cannot be read.
 	walkPause = 30 * time.Second
@@ -34,9 +38,10 @@ type Intruders struct {
 	walked time.Time
 }
 
-// sighting is when a process was found first, and whether it was returned.
+// sighting is since when a process is as it is, and whether it was returned.
 type sighting struct {
-	first    time.Time
+	since    time.Time
+	starting bool
 	returned bool
 }
 
@@ -49,7 +54,7 @@ type seenProcess struct {
 // End ends each process that has been there for too long, and returns them.
 func (i *Intruders) End(now time.Time) []guard.Process {
 	if !i.Table.Shared() || i.Table.kubelet.podUID == "" {
-		return nil // what the guard takes for its container may be another's
+		return nil // the guard's supposed container may be another's
 	}
 	seen := map[seenProcess]sighting{}
 	var ended []guard.Process
@@ -60,10 +65,10 @@ func (i *Intruders) End(now time.Time) []guard.Process {
 		}
 		key := seenProcess{pid, s.start}
 		at, known := i.seen[key]
-		if !known {
-			at.first = now
+		if !known || at.starting && !s.starting() {
+			at = sighting{since: now, starting: s.starting()}
 		}
-		if !at.returned && now.Sub(at.first) >= i.patience(s) && i.end(s) {
+		if !at.returned && now.Sub(at.since) >= i.patience(s) && i.end(s) {
 			at.returned = true
 			ended = append(ended, guard.Process{PID: pid, Start: s.start, Command: s.command})
 		}
@@ -78,6 +83,9 @@ func (t *Table) guards(s stat) bool { return s.pid == t.self || s.parent == t.se
 
 // patience returns how long a process may be in the guard's container.
 func (i *Intruders) patience(s stat) time.Duration {
+	if s.starting() {
+		return startingAfter
+	}
 	ours, err := os.Stat(filepath.Join(i.Table.root, "self/exe"))
 	if err != nil {
 		return unknownAfter
@@ -99,6 +107,7 @@ func (i *Intruders) end(s stat) bool {
 	}
 	defer fd.Release()
 	now, where, _ := i.Table.locate(s.pid)
+	// The PID may have become another process's before the pidfd was opened.
 	if fd.Exited() || where != own || now.start != s.start || i.Table.guards(now) {
 		return false
 	}

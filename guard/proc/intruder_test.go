@@ -44,6 +44,79 @@ func (s ownSessions) Read(process, file string) (string, error) {
 	return s.sessions.Read(process, file)
 }
 
+// rewritten is a source that reports another command, parent and flags of a process. Go
+// cannot fork a process that executes nothing, nor one with a parent outside.
+type rewritten struct {
+	Source
+	pid     string
+	command string
+	parent  int
+	forked  bool
+}
+
+func (r *rewritten) Read(process, file string) (string, error) {
+	text, err := r.Source.Read(process, file)
+	if process != r.pid || file != "stat" || err != nil {
+		return text, err
+	}
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	fields[1], fields[6] = strconv.Itoa(r.parent), "4194304"
+	if r.forked {
+		fields[6] = "4194368"
+	}
+	return r.pid + " (" + r.command + ") " + strings.Join(fields, " ") + "\n", nil
+}
+
+func TestStartingProbes(t *testing.T) {
+	t.Parallel()
+	const runc = "runc:[2:INIT]"
+	for name, tc := range map[string]struct {
+		rewritten
+		patience time.Duration
+	}{
+		"the runtime has executed nothing yet": {rewritten{command: runc, forked: true}, startingAfter},
+		"another runtime's name":               {rewritten{command: "crun", forked: true}, startingAfter},
+		"the name alone":                       {rewritten{command: runc}, foreignAfter},
+		"the name, below another process":      {rewritten{command: runc, parent: 7}, foreignAfter},
+		"forked by another process":            {rewritten{command: runc, parent: 7, forked: true}, foreignAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startSleep(t)
+			table := inside(t, p)
+			tc.Source, tc.pid = table.source, strconv.Itoa(p.Process.Pid)
+			table.source, table.self = &tc.rewritten, 1<<22-1
+			i := &Intruders{Table: table}
+			began := time.Now()
+			if ended := append(i.End(began), i.End(began.Add(tc.patience-1))...); len(ended) > 0 {
+				t.Fatalf("ended at once: %+v", ended)
+			}
+			if ended := i.End(began.Add(tc.patience)); len(ended) != 1 || ended[0].Command != tc.command {
+				t.Errorf("ended %+v", ended)
+			}
+		})
+	}
+}
+
+// A probe has its whole time from when it is executed.
+func TestProbesAfterSlowStart(t *testing.T) {
+	t.Parallel()
+	p := start(t, "obeys")
+	table := inside(t, p)
+	r := &rewritten{Source: table.source, pid: strconv.Itoa(p.Process.Pid), command: "runc:[2:INIT]", forked: true}
+	table.source, table.self = r, 1<<22-1
+	i := &Intruders{Table: table}
+	began := time.Now()
+	i.End(began)
+	r.forked = false
+	if ended := append(i.End(began.Add(time.Minute)), i.End(began.Add(time.Minute+unknownAfter-1))...); len(ended) > 0 {
+		t.Errorf("ended %+v", ended)
+	}
+	if ended := i.End(began.Add(time.Minute + unknownAfter)); len(ended) != 1 {
+		t.Errorf("ended %+v", ended)
+	}
+}
+
 func TestIntruders(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -42,6 +42,7 @@ func learnLayout(ours, first string) layout {
 		return l
 	}
 	l.pod = path.Dir(ours)
+	// Some runtimes nest one more cgroup in each container's: the pod's is then a step higher.
 	if over := path.Dir(l.pod); strings.HasPrefix(first, over+"/") && path.Dir(path.Dir(first)) == over && path.Dir(first) != l.pod {
 		l.pod = over
 	}
@@ -74,6 +75,7 @@ func (l layout) locate(at string) (place, string) {
 	rest, inPod := strings.CutPrefix(at, l.pod+"/")
 	name, _, _ := strings.Cut(rest, "/")
 	switch {
+	// The name ".." leads out of what this namespace shows.
 	case l.pod == "" || !inPod || name == "" || name == "..":
 		return elsewhere, ""
 	case strings.HasPrefix(l.ours+"/", l.pod+"/"+name+"/"):
@@ -85,6 +87,7 @@ func (l layout) locate(at string) (place, string) {
 func (l layout) locatePrivate(at string) (place, string) {
 	up, below := steps(at)
 	switch {
+	// The pod's own cgroup, and what is above it, are no container's.
 	case !strings.HasPrefix(at, "/") || up > l.up || up == l.up && (len(below) == 0 || below[0] == ".."):
 		return elsewhere, ""
 	case up < l.up:

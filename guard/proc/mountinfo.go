@@ -20,7 +20,7 @@ type kubeletDir struct {
 	device, prefix, podUID string
 }
 
-// identity is what a container's mounts reveal.
+// identity is the identity that a container's mounts reveal.
 type identity struct {
 	container string
 	path      string // of the termination log inside the container
@@ -29,7 +29,7 @@ type identity struct {
 // ownLog is the root of the mount of the guard's own termination log.
 var ownLog = regexp.MustCompile(`^(/|.*/)pods/([^/]+)/containers/` + limits.GuardContainer + `/[0-9a-f]+$`)
 
-// log is what is left of a root after the containers' folder.
+// log is the rest of a root after the containers' folder.
 var log = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/[0-9a-f]+$`)
 
 // mount is a line of mountinfo.
@@ -78,6 +78,7 @@ func (k kubeletDir) identify(text string) (identity, error) {
 	for _, m := range mounts(text) {
 		rest, below := strings.CutPrefix(m.root, folder)
 		match := log.FindStringSubmatch(rest)
+		// An image may have the same path on a file system of its own.
 		if !below || match == nil || m.device != k.device {
 			continue
 		}

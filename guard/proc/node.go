@@ -12,7 +12,7 @@ import (
 // errNotTheNode is returned where the first process is one of a container.
 var errNotTheNode = errors.New("the first process is a container's: the agent needs the node's PID namespace (hostPID)")
 
-// errNoClock is returned where nobody can tell when a process began.
+// errNoClock is returned if the start of processes cannot be computed.
 var errNoClock = errors.New("read the time since boot: the kernel does not tell it")
 
 // Node is the processes of a node, for who shares its PID namespace. It is safe
@@ -77,6 +77,7 @@ func inContainer(first, own string) bool {
 		return true
 	}
 	at, err := cgroup.Path(first)
+	// What cannot be read may be a container's.
 	if ours, ownErr := cgroup.Path(own); err != nil || ownErr != nil || at == ours {
 		return true
 	}
@@ -85,7 +86,7 @@ func inContainer(first, own string) bool {
 	return up > 0 && up < leastSteps
 }
 
-// Name fills in what a process is, but its container, and returns the container
+// Name fills in a process's fields, but its container, and returns the container
 // that it is in: empty, it is in none of a pod, or it cannot be read.
 func (n *Node) Name(p guard.Process) (guard.Process, cgroup.Member) {
 	s, found := n.stat(p.PID)

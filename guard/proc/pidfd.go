@@ -7,15 +7,16 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // pollPeriod is how long one wait on a pidfd lasts before the context is checked
 // again. An exit ends the wait at once.
 const pollPeriod = 100 * time.Millisecond
 
-// Handle is an open handle on one process, so that what is done through it can hit
-// no other.
+// Handle is an open handle on one process, so that actions through it can hit no
+// other.
 type Handle interface {
 	// Signal sends the signal to the very process that was opened.
 	Signal(sig syscall.Signal) error
@@ -91,18 +92,14 @@ func (f *pidfd) Wait(ctx context.Context, limit time.Duration) bool {
 // poll waits on the pidfd, which becomes readable when the process exits.
 func (f *pidfd) poll(limit time.Duration) (exited bool, err error) {
 	handleErr := f.process.WithHandle(func(handle uintptr) {
-		fds := struct {
-			fd              int32
-			events, revents int16
-		}{fd: int32(handle), events: pollIn}
-		timeout := syscall.NsecToTimespec(int64(limit))
-		n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
-		switch {
-		case errno == syscall.EINTR:
-		case errno != 0:
-			err = fmt.Errorf("wait for process %d: %w", f.pid, errno)
+		fds := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
+		timeout := unix.NsecToTimespec(int64(limit))
+		switch n, pollErr := unix.Ppoll(fds, &timeout, nil); {
+		case errors.Is(pollErr, unix.EINTR):
+		case pollErr != nil:
+			err = fmt.Errorf("wait for process %d: %w", f.pid, pollErr)
 		default:
-			exited = n > 0 && fds.revents&pollIn != 0
+			exited = n > 0 && fds[0].Revents&unix.POLLIN != 0
 		}
 	})
 	if errors.Is(handleErr, os.ErrProcessDone) {
@@ -110,6 +107,3 @@ func (f *pidfd) poll(limit time.Duration) (exited bool, err error) {
 	}
 	return exited, errors.Join(err, handleErr)
 }
-
-// pollIn is POLLIN of poll(2), which package syscall lacks.
-const pollIn = 0x1

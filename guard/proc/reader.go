@@ -19,7 +19,7 @@ func newReader(from Source) reader { return reader{from, &threads{source: from}}
 // Now returns the time as start times count it.
 func (r reader) Now() uint64 { return r.source.Now() }
 
-// stat returns what a PID is, and whether it is a process. Where it has too many
+// stat returns a PID's fields, and whether it is a process. If it has too many
 // threads to find one that lives, it is read where an ancestor is, since a child is
 // in the pod of its parent.
 func (r reader) stat(pid int) (stat, bool) {

@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// longestFile bounds what is read of one file under /proc: a tenant may make as
-// many mounts as it likes.
+// longestFile bounds the input of one file under /proc: a tenant may make as many
+// mounts as it likes.
 const longestFile = 1 << 20
 
 // Source is where processes are read from.
@@ -48,12 +48,18 @@ func (root files) Read(process, file string) (string, error) {
 // Now implements Source: in clock ticks since boot, of which Linux reports 100 a
 // second everywhere.
 func (files) Now() uint64 {
-	const clockBoottime, ticksPerSecond = 7, 100
-	var t syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	const ticksPerSecond = 100
+	return uint64(SinceBoot() / (time.Second / ticksPerSecond))
+}
+
+// SinceBoot returns the time on the clock that goes on while a process is stopped
+// and while the node sleeps; 0 where it cannot be read.
+func SinceBoot() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
 		return 0
 	}
-	return uint64(t.Nano()) / uint64(time.Second/ticksPerSecond)
+	return time.Duration(t.Nano())
 }
 
 func (root files) PIDs() (pids []int) {

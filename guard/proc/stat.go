@@ -7,18 +7,26 @@ import (
 	"unicode"
 )
 
-// stat is what the guard needs of /proc/<pid>/stat.
+// forkedWithoutExec is PF_FORKNOEXEC of the kernel's sched.h.
+const forkedWithoutExec = 0x40
+
+// stat holds the fields of /proc/<pid>/stat that the guard needs.
 type stat struct {
 	pid     int
 	command string
 	state   byte // 'Z' or 'X': its first thread has exited
 	parent  int  // 0: outside this PID namespace
 	start   uint64
+	forked  bool   // it has executed no program since it was forked
 	dir     string // under /proc, of a thread that lives; empty: none does
 	unread  bool   // it has too many threads to find one that lives: dir is an ancestor's, or empty
 }
 
 func (s stat) exited() bool { return s.dir == "" && !s.unread }
+
+// starting reports whether a container runtime, whose processes have their parent
+// outside this PID namespace, has not executed the program yet.
+func (s stat) starting() bool { return s.forked && s.parent == 0 }
 
 // ended reports whether the first thread has exited.
 func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
@@ -31,7 +39,7 @@ func parseStat(text string) (stat, error) {
 		return stat{}, fmt.Errorf("parse stat: no command in %.40q", text)
 	}
 	fields := strings.Fields(text[end+1:])
-	const state, parent, start = 0, 1, 19 // fields 3, 4 and 22 of proc_pid_stat(5)
+	const state, parent, flags, start = 0, 1, 6, 19 // fields 3, 4, 9 and 22 of proc_pid_stat(5)
 	if len(fields) <= start {
 		return stat{}, fmt.Errorf("parse stat: %d fields after the command", len(fields))
 	}
@@ -43,14 +51,19 @@ func parseStat(text string) (stat, error) {
 	if s.parent, err = strconv.Atoi(fields[parent]); err != nil {
 		return stat{}, fmt.Errorf("parse stat: %w", err)
 	}
+	bits, err := strconv.ParseUint(fields[flags], 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("parse stat: %w", err)
+	}
+	s.forked = bits&forkedWithoutExec != 0
 	if s.start, err = strconv.ParseUint(fields[start], 10, 64); err != nil {
 		return stat{}, fmt.Errorf("parse stat: %w", err)
 	}
 	return s, nil
 }
 
-// printable replaces what a tenant may have put into its command's name to
-// confuse who reads it.
+// printable replaces characters with which a tenant's command name may confuse
+// readers.
 func printable(command string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {

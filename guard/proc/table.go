@@ -28,7 +28,7 @@ type Table struct {
 
 	mu         sync.Mutex
 	identities map[string]identity  // by the cgroup of the container
-	unnamed    map[string]time.Time // when the name of such a container was last asked for
+	unnamed    map[string]time.Time // when the name of such a container was last looked up
 }
 
 // Open returns the processes that are under root, which is "/proc" but in
@@ -123,13 +123,14 @@ func (t *Table) Cgroup(pid int) string {
 // find implements Processes.
 func (t *Table) find(pid int) (stat, string) {
 	s, where, key := t.locate(pid)
+	// PID 1 is the pause process: its end is the pod's.
 	if where != sibling || pid <= 1 || pid == t.self {
 		return s, ""
 	}
 	return s, key
 }
 
-// locate returns what a PID is, and where. A PID that is not there is elsewhere.
+// locate returns a PID's fields and place. A PID that is not there is elsewhere.
 func (t *Table) locate(pid int) (stat, place, string) {
 	s, found := t.stat(pid)
 	if !found || s.exited() {

@@ -159,7 +159,7 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 	s, err := parseStat(fullStat(20, "a\x1b[2J\xff)", "S", 3, "77"))
-	if want := (stat{20, "a?[2J?)", 'S', 3, 77, "", false}); err != nil || s != want {
+	if want := (stat{pid: 20, command: "a?[2J?)", state: 'S', parent: 3, start: 77}); err != nil || s != want {
 		t.Errorf("got %+v, %v; want %+v", s, err, want)
 	}
 }

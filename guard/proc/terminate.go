@@ -19,14 +19,14 @@ const ExitTimeout = 10 * time.Second
 // Processes are those of one pod, as its guard finds them: a Table of the guard's
 // own pod, or a Pod of a node.
 type Processes interface {
-	// Name returns what a PID is, as guard.Namer.
+	// Name returns a PID's process, as guard.Namer.
 	Name(p guard.Process) guard.Process
 	// instance returns the running instance of the container with that name, empty:
 	// none, and whether the guard may terminate it.
 	instance(container string) (key string, able bool)
 	// members returns the live processes of an instance.
 	members(key string) []stat
-	// find returns what a PID is, and its container's instance where it may be
+	// find returns a PID's fields, and its container's instance if it may be
 	// signaled.
 	find(pid int) (s stat, key string)
 	// lives reports whether a process has a thread that may live.
@@ -49,7 +49,7 @@ type Terminator struct {
 	messages     *messages
 }
 
-// openMessage opens what takes the reason, before a process is signaled.
+// openMessage opens the file for the reason, before a process is signaled.
 func (t *Terminator) openMessage(o guard.Order, pid int) (write func()) {
 	t.messagesOnce.Do(func() {
 		if t.Message != nil {
@@ -95,7 +95,7 @@ func (t *Terminator) open(pid int) (Handle, error) {
 func (t *Terminator) verify(fd Handle, o guard.Order) string {
 	now := t.Processes.Name(guard.Process{PID: o.Process.PID})
 	switch {
-	case fd.Exited(): // asked after Name: what was read belongs to this process only while it lives
+	case fd.Exited(): // read after Name: the values belong to this process only while it lives
 		return "it has exited"
 	case now.Start != o.Process.Start:
 		return "its PID belongs to another process by now"
@@ -151,8 +151,8 @@ func (p *processTarget) kill(ctx context.Context, report func()) guard.Outcome {
 		Reason: fmt.Sprintf("it has not exited %s after SIGKILL; it may hang in the driver", ExitTimeout)}
 }
 
-// exits waits for the process to exit. The pidfd does not tell while another process
-// traces threads of it that have exited.
+// exits waits for the process to exit. The pidfd does not show it while another
+// process traces threads of it that have exited.
 func (p *processTarget) exits(ctx context.Context, limit time.Duration) bool {
 	const look = 500 * time.Millisecond
 	deadline := time.Now().Add(limit)

@@ -102,6 +102,7 @@ func (c *containerTarget) open(m stat) (Handle, error) {
 		return nil, err
 	}
 	now, key := c.terminator.Processes.find(m.pid)
+	// The PID may have become another process's before the pidfd was opened.
 	if fd.Exited() || key != c.key || now.start != m.start {
 		fd.Release()
 		return nil, nil

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gpuslice/gpuslice/guard"
 )
@@ -34,8 +35,8 @@ func newMessages(p Processes, text func(guard.Order) string) *messages {
 }
 
 // open opens the termination log of a process that is about to be signaled, and
-// returns what writes the reason, to be called after the signal. When it cannot
-// be opened at once, what is returned does nothing.
+// returns the function that writes the reason, to be called after the signal. When
+// it cannot be opened at once, that function does nothing.
 func (m *messages) open(o guard.Order, pid int) (write func()) {
 	nothing := func() {}
 	if m == nil {
@@ -90,12 +91,10 @@ func (t *Table) openTerminationLog(pid int) (*os.File, error) {
 	return f, nil
 }
 
-// openRegular opens a regular file for appending. What it is gets known before it
-// is opened: opening a FIFO may wait for ever, and opening a device may do
-// anything.
+// openRegular opens a regular file for appending. Its type is known before it is
+// opened: opening a FIFO may wait for ever, and opening a device may do anything.
 func openRegular(root *os.Root, path string) (*os.File, error) {
-	const pathOnly = 0x200000 // O_PATH, which package syscall lacks
-	at, err := root.OpenFile(path, pathOnly|syscall.O_NOFOLLOW, 0)
+	at, err := root.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,5 +106,5 @@ func openRegular(root *os.Root, path string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", at.Fd()), os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", at.Fd()), os.O_WRONLY|os.O_APPEND|unix.O_NONBLOCK, 0)
 }

@@ -18,15 +18,15 @@ const (
 	searchAgain = 5 * time.Second
 )
 
-// threads finds threads that live in processes whose first thread has exited, of
-// which the kernel tells nothing more. It is safe for concurrent use.
+// threads finds threads that live in processes whose first thread has exited, about
+// which the kernel reports nothing more. It is safe for concurrent use.
 type threads struct {
 	source   Source
 	mu       sync.Mutex
 	searches map[int]search // by PID
 }
 
-// search is what was found in a process.
+// search is the result for one process.
 type search struct {
 	start  uint64
 	dir    string // of a thread that lived; empty: none was found
@@ -35,14 +35,16 @@ type search struct {
 }
 
 // living returns where a process can be read whose first thread has exited; empty:
-// no thread of it lives, or, unread, it has too many to tell.
+// no thread of it lives, or, unread, it has too many to find out.
 func (t *threads) living(s stat) (dir string, unread bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, known := t.searches[s.pid]
 	switch known = known && last.start == s.start; {
+	// A search reads the state of every thread, of which a tenant may make thousands.
 	case known && last.dir == "" && time.Since(last.at) < searchAgain:
 		return "", last.unread
+	// The thread that lived may have exited since.
 	case known && last.dir != "" && t.lives(last.dir):
 		return last.dir, false
 	}

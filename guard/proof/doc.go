@@ -1,3 +1,4 @@
-// Package proof is what was found when a program of ours went past its slice in each way that CUDA has: by what it was
-// held, and what follows from that. It reads no device.
+// Package proof is the result of a program of ours that went past its slice in each
+// way that CUDA has: the limits that stopped it, and the conclusions. It reads no
+// device.
 package proof

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Observed is what was seen of one attempt. The amounts are of all its processes.
+// Observed is the observation of one attempt. The amounts are of all its processes.
 type Observed struct {
 	SliceBytes, TargetBytes, ReachedBytes int64
 	// Passed is when more than the slice was held, Ended when the first process ended after that. The zero time: never.
@@ -20,7 +20,8 @@ type Observed struct {
 	OutOfHostMemory bool
 	// KillsUnknown reports whether that could not be read: a signal 9 may then be the kernel's.
 	KillsUnknown bool
-	// FreeBytes is what the device had left when the driver denied more; negative: unknown. NeedBytes were requested.
+	// FreeBytes is the device's free memory when the driver denied more; negative:
+	// unknown. NeedBytes were requested.
 	FreeBytes, NeedBytes int64
 	// TotalBytes is the device's or instance's memory by NVML (0: unknown), LimitBytes the driver's own limit of the cgroup
 	// (0: none).
@@ -31,7 +32,7 @@ type Observed struct {
 	Watched time.Duration
 }
 
-// Attempt is what follows from what was seen.
+// Attempt is the conclusion from the observation.
 func (o Observed) Attempt(w Way) Attempt {
 	a := Attempt{Way: w, ReachedBytes: o.ReachedBytes}
 	switch {
@@ -73,7 +74,8 @@ func (o Observed) ended() bool {
 	return !o.Passed.IsZero() && !o.Ended.Before(o.Passed) && (o.Terminated || o.Signal == signalKill || o.Signal == signalTerm)
 }
 
-// unavailable is what follows where there was no context: the daemon's doing only where the program was no client of it.
+// unavailable is the conclusion if there was no context: the daemon's doing only if
+// the program was no client of it.
 func (o Observed) unavailable(w Way) (Holder, string) {
 	if w == MPSUnset || w == MPSElsewhere {
 		return MPS, "the device takes clients of the daemon alone"
@@ -81,7 +83,8 @@ func (o Observed) unavailable(w Way) (Holder, string) {
 	return "", "the device gave no context: " + o.Failure
 }
 
-// denied is what follows where the driver denied memory: a limit only where the device had enough left.
+// denied is the conclusion if the driver denied memory: a limit only if the device
+// had enough left.
 func (o Observed) denied() (Holder, string) {
 	switch {
 	case o.TotalBytes > 0 && o.TotalBytes < o.TargetBytes:

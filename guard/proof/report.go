@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what one run found on one device.
+// Report is the result of one run on one device.
 type Report struct {
 	Taken      time.Time `json:"taken"`
 	Driver     string    `json:"driver"`              // version; empty: NVML could not be read
@@ -21,7 +21,8 @@ type Report struct {
 // Attempt is one way that was tried.
 type Attempt struct {
 	Way Way `json:"way"`
-	// Held is what held the program; empty: nothing follows from the attempt, for the reason of Detail.
+	// Held is the holder of the program; empty: nothing follows from the attempt,
+	// for the reason of Detail.
 	Held Holder `json:"held,omitempty"`
 	// ReachedBytes is the most that the program held.
 	ReachedBytes int64 `json:"reachedBytes"`
@@ -30,14 +31,15 @@ type Attempt struct {
 	Detail               string `json:"detail,omitempty"`
 }
 
-// Readings are what NVML told in the program's own container of a process whose PID and memory are known.
+// Readings are NVML's answers in the program's own container about a process whose
+// PID and memory are known.
 type Readings struct {
 	PIDs    Reading `json:"pids"`
 	Amounts Reading `json:"amounts"`
 	Detail  string  `json:"detail,omitempty"`
 }
 
-// Reading is how NVML's answer compares with what is so.
+// Reading compares NVML's answer with the truth.
 type Reading string
 
 // The comparisons.
@@ -53,6 +55,7 @@ func (r Report) Proves(tier string) bool { return len(r.Lacks(tier)) == 0 }
 // Lacks returns the ways that keep the report from proving the tier.
 func (r Report) Lacks(tier string) (lacking []Way) {
 	for _, w := range Ways() {
+		// Ways around MPS can be tried only where MPS is, so only its own tier lacks them.
 		if !promises(tier, w) || (w.EvadesMPS() && tier != string(MPS) && !r.tried(w)) {
 			continue
 		}
@@ -87,7 +90,8 @@ func (r Report) Tier() string {
 	return "none"
 }
 
-// Weakest is what held the program least of all; empty: at least one attempt tells nothing, or there was none.
+// Weakest is the weakest holder of the program; empty: at least one attempt is
+// inconclusive, or there was none.
 func (r Report) Weakest() Holder {
 	if len(r.Attempts) == 0 {
 		return ""

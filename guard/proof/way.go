@@ -25,7 +25,8 @@ func Ways() []Way {
 // EvadesMPS reports whether the way is one around an MPS daemon: there is none where there is no daemon.
 func (w Way) EvadesMPS() bool { return w == MPSUnset || w == MPSElsewhere || w == MPSLimit }
 
-// Holder is what held a program: a tier of enforcement by its name in policies, or one of the words below.
+// Holder is the limit that stopped a program: a tier of enforcement by its name in
+// policies, or one of the words below.
 type Holder string
 
 // The holders.
@@ -41,8 +42,9 @@ const (
 // Holders returns all of them, the weakest first.
 func Holders() []Holder { return []Holder{Nothing, Unknown, Guard, MPS, Driver, Hardware} }
 
-// rank orders the holders and the tiers of policies. What promises less than a guard is held to as much as one: the tiers
-// below it bind frameworks alone, and the program of a proof has none.
+// rank orders the holders and the tiers of policies. Tiers below a guard must prove
+// as much as a guard: they bind frameworks alone, and the program of a proof has
+// none.
 func rank(name string) int {
 	return max(slices.Index(Holders(), Holder(name)), slices.Index(Holders(), Guard))
 }

@@ -1,6 +1,6 @@
 package api
 
-// CandidateReport says how one way to place the pod fared: for explain.
+// CandidateReport is the result for one way to place the pod, for explain.
 type CandidateReport struct {
 	Strategy StrategyName `json:"strategy"`
 	Pool     string       `json:"pool"`

@@ -1,6 +1,6 @@
 package api
 
-// EnforcementMode says what becomes of a decision: audit reports, warn rewrites but rejects nothing, enforce does both.
+// EnforcementMode bounds the effect of a decision: audit reports, warn rewrites but rejects nothing, enforce does both.
 type EnforcementMode string
 
 // The enforcement modes.

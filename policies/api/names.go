@@ -5,13 +5,13 @@ const (
 	Domain = "gpuslice.dev"
 
 	LabelMemory      = Domain + "/memory"       // slice: memory of each GPU container, per GPU: "8Gi"
-	LabelMemoryLimit = Domain + "/memory-limit" // burst: what it may reach while the device is not full: "12Gi"
+	LabelMemoryLimit = Domain + "/memory-limit" // burst: the most it may use while the device is not full: "12Gi"
 	LabelFraction    = Domain + "/fraction"     // slice as a share of the usable device: "0.25", "25pct"
 	LabelClass       = Domain + "/class"        // a class of the namespace's policy, or "replica"
 	LabelCompute     = Domain + "/compute"      // percent of the multiprocessors: "25"
 	LabelShare       = Domain + "/share"        // "enabled": the policy's default slice; "disabled": leaves unchanged
 	LabelStrategy    = Domain + "/strategy"     // one of the strategies that policy allows
-	LabelFramework   = Domain + "/framework"    // what runs inside: "pytorch-2.4"
+	LabelFramework   = Domain + "/framework"    // the framework inside: "pytorch-2.4"
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none requests a GPU
 )
 
@@ -21,12 +21,12 @@ const LabelTier = Domain + "/tier"
 // Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see denyReportRequest. The others
 // are written by gpuslice alone.
 const (
-	AnnotationReport     = Domain + "/report"     // what a dry-run create of the pod is answered with: "quota", "policy"
+	AnnotationReport     = Domain + "/report"     // report that a dry-run create returns: "quota", "policy", "sizes"
 	AnnotationContainers = Domain + "/containers" // container -> memory, fraction, class, compute, processes (YAML or JSON)
 	AnnotationPromise    = Domain + "/promise"    // the Promise, JSON
 	AnnotationPlanned    = Domain + "/planned"    // the enforcement planned at admission, JSON for people and tools
 	AnnotationObserved   = Domain + "/observed"   // the enforcement seen on the node, JSON
-	AnnotationSummary    = Domain + "/summary"    // the slice and what enforces it, a line for people
+	AnnotationSummary    = Domain + "/summary"    // the slice and its enforcement, a line for people
 )
 
 // Labels and annotations on namespaces that their selectors read: cluster admins write them.

@@ -1,6 +1,6 @@
 package api
 
-// Namespace is what a decision may know of the pod's namespace.
+// Namespace holds the facts about the pod's namespace that decisions use.
 type Namespace struct {
 	Name   string
 	Labels map[string]string

@@ -2,7 +2,7 @@ package api
 
 import "slices"
 
-// Tier is what enforces a slice.
+// Tier names the enforcement of a slice.
 type Tier string
 
 // The tiers, from none to the strongest.

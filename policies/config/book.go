@@ -78,8 +78,8 @@ func (b Book) For(ns api.Namespace) (*Policy, error) {
 	return only(b.defaults, "all namespaces that no other governs", "give all but one of them namespaces")
 }
 
-// Default returns the cluster's default policy, or nil: pools are declared there. Of several, which For denies, it is
-// the first by name: what nodes there are does not change because a second default was written.
+// Default returns the cluster's default policy, or nil: pools are declared there. If there are several, which For
+// denies, it is the first by name: a second default must not change the known nodes.
 func (b Book) Default() *Policy {
 	if len(b.defaults) == 0 {
 		return nil
@@ -87,9 +87,9 @@ func (b Book) Default() *Policy {
 	return b.defaults[0]
 }
 
-// Conflicts returns what For would deny: names and defaults that are claimed twice, whether such a namespace exists
-// or not, and selectors that meet in one of the namespaces given. The webhook denies a policy that adds one. What
-// policies of one budget do not agree on is reported by BudgetConflicts.
+// Conflicts returns the errors of For: names and defaults that are claimed twice, whether such a namespace exists or
+// not, and selectors that meet in one of the namespaces given. The webhook denies a policy that adds one.
+// BudgetConflicts reports disagreements among policies of one budget.
 func (b Book) Conflicts(namespaces []api.Namespace) []error {
 	all := slices.Clone(namespaces)
 	for _, name := range slices.Sorted(maps.Keys(b.byName)) {
@@ -114,7 +114,7 @@ func (b Book) Conflicts(namespaces []api.Namespace) []error {
 	return errs
 }
 
-// only is the one policy that claims what; several are an error that names them and says what to do next.
+// only returns the one policy that claims the object; several are an error that names them and the next step.
 func only(claims []*Policy, what, next string) (*Policy, error) {
 	if len(claims) == 1 {
 		return claims[0], nil

@@ -68,7 +68,7 @@ func (b Book) BudgetConflicts() (errs []error) {
 	return errs
 }
 
-// whoSays tells what each policy writes at a path of its quota.
+// whoSays lists the value that each policy writes at a path of its quota.
 func whoSays(path string, shared []*Policy) string {
 	var texts []string
 	for _, p := range shared {

@@ -9,14 +9,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Place says what a policy ConfigMap is, by where it lies. The zero Place decides nothing.
+// Place classifies a policy ConfigMap by its location. The zero Place decides nothing.
 type Place struct {
 	Authority bool // in the system namespace, labelled: it governs
-	Tenant    bool // a tenant's own document: it tightens what governs its namespace
+	Tenant    bool // a tenant's own document: it tightens the policy of its namespace
 }
 
-// PlaceOf says what a ConfigMap is where policies govern from the namespace system. Of one that is meant to be a policy,
-// by its label, name or key, and decides nothing, it says why.
+// PlaceOf classifies a ConfigMap, with policies governing from the namespace system. For one that is meant to be a
+// policy, by its label, name or key, but decides nothing, why is the reason.
 func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
 	mark, marked := m.Labels[api.LabelPolicy]
 	_, holds := m.Data[api.PolicyKey]

@@ -1,3 +1,3 @@
-// Package config reads policy documents: the types of their fields, a strict decoder that reports every problem with its path,
-// validation, what a tenant's own document tightens, and which document governs a namespace (Book).
+// Package config reads policy documents: the types of their fields, a strict decoder that reports every problem with
+// its path, validation, the tightening by a tenant's own document, and the choice of a namespace's document (Book).
 package config

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// GuardSettings are what the installation says about the guard: where its image is and what it may use. They are not
-// policy, since they are the same in every namespace.
+// GuardSettings are the installation's settings of the guard: its image and its resources. They are not policy, since
+// they are the same in every namespace.
 type GuardSettings struct {
 	Image      string
 	Mirrors    []string // repositories that hold the image too, where another webhook may point to

@@ -11,31 +11,31 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
-// mergeRule says what a tenant's own document may do to one field of the authority's policy.
+// mergeRule limits a tenant's own document in one field of the authority's policy.
 type mergeRule string
 
 // The rules. Whatever the rule, the result never allows more than the authority's policy does.
 const (
 	mergeAuthority    mergeRule = "not for tenants" // a tenant's value is clamped away
-	mergeIdentity     mergeRule = "identity"        // says what the document is; nothing to merge
+	mergeIdentity     mergeRule = "identity"        // identifies the document; nothing to merge
 	mergeStrictest    mergeRule = "strictest"       // of two words with an order, the stricter
-	mergeIntersection mergeRule = "intersection"    // what both list, in the tenant's order
+	mergeIntersection mergeRule = "intersection"    // the common elements, in the tenant's order
 	mergeMinimum      mergeRule = "minimum"         // the smaller of two amounts; no amount is no limit
 	mergeMaximum      mergeRule = "maximum"         // the larger, where larger is stricter
 	mergeBeside       mergeRule = "beside"          // both hold: the tenant's for its namespace alone
-	mergeOwn          mergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
+	mergeOwn          mergeRule = "own"             // the tenant's, if the authority's is empty: it limits nobody
 )
 
 // ignored is a wish of a tenant's document that went further than it may: Tighten did not follow it.
 type ignored struct {
 	Path string // of the field in the tenant's document
-	Why  string // what was wished, and what holds
+	Why  string // the tenant's wish and the effective value
 }
 
 func (c ignored) String() string { return c.Path + ": " + c.Why }
 
 // mergeRow is the rule for one field of Policy, and the function that follows it: it changes out, which began as the
-// authority's policy, to what holds with the tenant's.
+// authority's policy, to the result with the tenant's.
 type mergeRow struct {
 	field string // of Policy
 	rule  mergeRule
@@ -74,6 +74,7 @@ func mergeTable() []mergeRow {
 		{"MIG", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MIG) })},
 		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
 		{"Idle", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Idle) })},
+		{"Sizing", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Sizing) })},
 		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
 		{"Templates", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
 		{"Claims", mergeStrictest, func(t *tightening) { stricter(t, &t.out.Claims, t.tenant.Claims, modes.AllClaims()) }},
@@ -81,12 +82,12 @@ func mergeTable() []mergeRow {
 	}
 }
 
-// TightenedBy stands between the names of the authority's policy and of the tenant's document, in the name of what holds of both.
+// TightenedBy joins the names of the authority's policy and of the tenant's document in the name of their result.
 const TightenedBy = " tightened by "
 
-// tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
-// it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
-// changed; without a tenant's document the authority's policy is returned as it is.
+// tighten returns the effective policy where a tenant's own document applies, and the tenant's settings that it did not
+// follow. The tenant's document has no defaults: a zero field is not set. Neither is changed; without a tenant's
+// document the authority's policy is returned as it is.
 func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	if tenant == nil {
 		return authority, nil
@@ -105,7 +106,8 @@ func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	return t.out, t.clamped
 }
 
-// TightenErrors are what a tenant's document requests and may not have, as problems of it: for those who can still correct it.
+// TightenErrors are the settings of a tenant's document that it may not have, as problems for those who can still
+// correct it.
 func (p *Policy) TightenErrors(tenant *Policy) (problems []error) {
 	_, clamped := tighten(p, tenant)
 	for _, c := range clamped {
@@ -114,7 +116,7 @@ func (p *Policy) TightenErrors(tenant *Policy) (problems []error) {
 	return problems
 }
 
-// TightenWarnings are what a tenant's document sets without effect, since the policy's own limit is reached first.
+// TightenWarnings are a tenant's settings without effect, since the policy's own limit is reached first.
 func (p *Policy) TightenWarnings(tenant *Policy) (warnings []string) {
 	whole, wish := p.Quota.Whole(), tenant.Quota.Whole()
 	for _, f := range []struct {
@@ -133,7 +135,8 @@ func (p *Policy) TightenWarnings(tenant *Policy) (warnings []string) {
 	return warnings
 }
 
-// tightening is one run of Tighten. What it writes into out is new: slices and maps of the authority stay untouched.
+// tightening is one run of Tighten. All that it writes into out is new: slices and maps of the authority stay
+// untouched.
 type tightening struct {
 	authority, tenant, out *Policy
 	field                  string // that is merged now, as documents write it
@@ -146,7 +149,7 @@ func (t *tightening) clamp(path *field.Path, format string, args ...any) {
 
 func (t *tightening) at() *field.Path { return field.NewPath(t.field) }
 
-// notForTenants clamps a field that a tenant's document says something about.
+// notForTenants clamps a field that a tenant's document sets.
 func notForTenants(said func(*Policy) bool) func(*tightening) {
 	return func(t *tightening) {
 		if said(t.tenant) {
@@ -176,7 +179,7 @@ func (t *tightening) mode() {
 	stricter(t, &t.out.Mode, t.tenant.Mode, modes.All())
 }
 
-// common takes what both list, in the tenant's order.
+// common takes the elements of both lists, in the tenant's order.
 func common[T ~string](t *tightening, out *[]T, wish []T) {
 	if len(wish) == 0 {
 		return

@@ -67,8 +67,8 @@ func (t *tightening) limits() {
 	raise(t, t.at().Child("minMemory"), &out.MinMemory, wish.MinMemory)
 }
 
-// quota keeps the tenant's beside the authority's: a minimum of the two would hold all who share a budget to what one of
-// them wishes for itself.
+// quota keeps the tenant's beside the authority's: a minimum of the two would apply one tenant's wish to all who share
+// a budget.
 func (t *tightening) quota() {
 	wish := t.tenant.Quota
 	if wish.Budget != "" {
@@ -87,7 +87,8 @@ func (t *tightening) quota() {
 // slice takes the tenant's slice where it is no larger than the authority's in anything. Sizes that cannot be compared
 // (8Gi and a quarter) are not smaller.
 func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {
-	comparable := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero()
+	comparable := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero() &&
+		(wish.FromHistory == nil) == (out.FromHistory == nil)
 	// wish.Num/wish.Den > out.Num/out.Den, without a division that could meet a zero
 	larger := wish.Memory > out.Memory || wish.Fraction.Num*out.Fraction.Den > out.Fraction.Num*wish.Fraction.Den
 	switch {
@@ -99,6 +100,12 @@ func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {
 		return
 	}
 	out.Memory, out.Fraction = wish.Memory, wish.Fraction
+	if out.FromHistory != nil {
+		history := *out.FromHistory
+		lower(t, at.Child("fromHistory", "coverage"), &history.Coverage, wish.FromHistory.Coverage)
+		lower(t, at.Child("fromHistory", "otherwise"), &history.Otherwise, wish.FromHistory.Otherwise)
+		out.FromHistory = &history
+	}
 	switch {
 	case wish.MemoryLimit == 0:
 	case wish.MemoryLimit > out.MemoryLimit: // 0: no burst
@@ -124,8 +131,8 @@ func (t *tightening) defaultSlice() {
 	t.out.DefaultSlice = &merged
 }
 
-// classes makes classes smaller. A class that the authority does not have is none: it would give a size a name, and
-// nothing says whether that size is meant to be had.
+// classes makes classes smaller. A class that the authority does not have is ignored: it would give a size a name, and
+// nothing shows whether that size is to be available.
 func (t *tightening) classes() {
 	if len(t.tenant.Classes) == 0 {
 		return
@@ -142,7 +149,7 @@ func (t *tightening) classes() {
 	}
 }
 
-// contextAllowance grows: what is set aside is taken from the framework's cap.
+// contextAllowance grows: it reduces the framework's cap.
 func (t *tightening) contextAllowance() {
 	wish, have := t.tenant.ContextAllowance, t.out.ContextAllowance
 	switch {

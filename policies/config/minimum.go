@@ -17,7 +17,7 @@ type minimumSpec struct {
 // Alone is the field that may stand for the mapping.
 func (m *minimumSpec) Alone() any { return &m.Tier }
 
-// MarshalJSON writes what people write.
+// MarshalJSON writes the form that people write.
 func (m minimumSpec) MarshalJSON() ([]byte, error) {
 	if !m.Proven {
 		return json.Marshal(m.Tier)

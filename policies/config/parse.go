@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // Bounds on policy documents, in bytes of their text, which are checked before it is parsed. A tenant's is smaller since anyone
@@ -20,12 +21,12 @@ const (
 	MaxTenantDocument = 16 << 10
 )
 
-// accepted is what a policy document should be.
+// accepted describes a policy document.
 const accepted = "keys and values that begin with apiVersion: " + APIVersion
 
-// Parse reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its
-// path (up to 64 of them). name says where it came from ("namespace/configmap"). A document with problems gives no
-// Policy. Documents of more than MaxDocument, and those with anchors or aliases, are rejected before they are understood.
+// Parse reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its path
+// (up to 64 of them). name is the document's source ("namespace/configmap"). A document with problems gives no Policy.
+// Documents of more than MaxDocument, and those with anchors or aliases, are rejected before they are decoded.
 func Parse(name string, data []byte) (*Policy, field.ErrorList) {
 	return parseDocument(name, data, func(p *Policy) field.ErrorList {
 		p.setDefaults()
@@ -33,7 +34,7 @@ func Parse(name string, data []byte) (*Policy, field.ErrorList) {
 	})
 }
 
-// parseDocument reads a document; check completes what was decoded and reports the problems of its values.
+// parseDocument reads a document; check completes the decoded policy and reports problems of its values.
 func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList) (*Policy, field.ErrorList) {
 	root, problem := document.Read(data, accepted)
 	if problem != nil {
@@ -57,8 +58,8 @@ func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList
 	return p, nil
 }
 
-// told reports whether a problem of this field, of a part of it or of what it is part of was reported already: what was left
-// out because of it must not be missed.
+// told reports whether a problem of this field, of a part of it or of its parent was reported already: a value left out
+// for that reason is not missing.
 func told(problems field.ErrorList, path string) bool {
 	return slices.ContainsFunc(problems, func(e *field.Error) bool {
 		return within(e.Field, path) || within(path, e.Field)
@@ -71,8 +72,7 @@ func within(outer, inner string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// setDefaults fills in what the document leaves open. Reserve and allowance stay open: they depend on the device and
-// the pod.
+// setDefaults fills in omitted fields. Reserve and allowance stay open: they depend on the device and the pod.
 func (p *Policy) setDefaults() {
 	defaultTo(&p.Mode, defaultMode)
 	defaultTo(&p.EnforcementMode, defaultEnforcement)
@@ -84,13 +84,19 @@ func (p *Policy) setDefaults() {
 	if p.Strategies == nil {
 		p.Strategies = strategies.Default()
 	}
+	if s := p.DefaultSlice; s != nil && s.FromHistory != nil {
+		filled, history := *s, *s.FromHistory // the document that was decoded may be a tenant's
+		defaultTo(&history.Coverage, advice.DefaultCoverage)
+		filled.FromHistory, p.DefaultSlice = &history, &filled
+	}
 	if p.DependsOnClaims() {
 		defaultTo(&p.Claims, modes.ClaimsDeny)
 	}
 	defaultTo(&p.Claims, modes.ClaimsCount)
 }
 
-// DependsOnClaims reports whether a claim of a GPU that no slice bounds takes from what policy gives out: a quota, or memory of devices.
+// DependsOnClaims reports whether a claim of a GPU that no slice bounds reduces something that policy allocates: a
+// quota, or memory of devices.
 func (p *Policy) DependsOnClaims() bool {
 	return p.Quota.Limited() || slices.ContainsFunc(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Claims }), p.Allows)
 }

@@ -87,7 +87,7 @@ func TestParseErrors(t *testing.T) {
 	t.Run("each names what is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct{ name, document, want string }{
-			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
+			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, sizing, strategies, templates (line 2)`},
 			{"the wrong case", head + "enforcementmode: warn\n", `enforcementmode: Invalid value: "enforcementmode": unknown field; did you mean "enforcementMode"? (line 2)`},
 			{"an underscore inside a list", head + "pools: {declared: [{name: a, mps_provider: x, selector: {a: b}, resource: a.b/c, strategy: exclusive}]}\n", `pools.declared[0].mps_provider: Invalid value: "mps_provider": unknown field; did you mean "mpsProvider"? (line 2)`},
 			{"a repeated key", head + "mode: off\noptOut: true\nmode: transparent\n", `mode: Duplicate value: "mode": the key stands at line 2 and again at line 4`},
@@ -118,7 +118,12 @@ func TestParseErrors(t *testing.T) {
 			{"an unknown strategy", head + "strategies: [mps, timeslicing]\n", `strategies[1]: Unsupported value: "timeslicing": supported values: "time-slicing", "mps", "mig", "exclusive", "claim"`},
 			{"a strategy twice", head + "strategies: [mps, mps]\n", `strategies[1]: Duplicate value: "mps"`},
 			{"no strategy at all", head + "strategies: []\n", `strategies: Required value: at least one of [time-slicing mps mig exclusive claim]; leave the key out for [mig mps time-slicing exclusive]`},
-			{"two sizes", head + "defaultSlice: {memory: 1Gi, fraction: 0.5}\n", `defaultSlice: Required value: exactly one of memory, fraction and class, and it has 2`},
+			{"two sizes", head + "defaultSlice: {memory: 1Gi, fraction: 0.5}\n", `defaultSlice: Required value: exactly one of memory, fraction, class and fromHistory, and it has 2`},
+			{"a size and a history", head + "defaultSlice: {memory: 1Gi, fromHistory: {otherwise: 1Gi}}\n", `defaultSlice: Required value: exactly one of memory, fraction, class and fromHistory, and it has 2`},
+			{"a history and nothing else", head + "defaultSlice: {fromHistory: {}}\n", `defaultSlice.fromHistory.otherwise: Required value: the size for workloads without a recommendation, such as 4Gi`},
+			{"a coverage that is not published", head + "defaultSlice: {fromHistory: {coverage: 50, otherwise: 1Gi}}\n", `defaultSlice.fromHistory.coverage: Invalid value: "50": accepted: 90, 95 or 99`},
+			{"a limit below the other size", head + "defaultSlice: {memoryLimit: 1Gi, fromHistory: {otherwise: 2Gi}}\n", `defaultSlice.fromHistory.otherwise: Invalid value: "2Gi": more than memoryLimit (1Gi); accepted: as much or less`},
+			{"a class by history", head + "classes: {a: {memory: 2Gi, fromHistory: {otherwise: 2Gi}}}\n", `classes[a].fromHistory: Invalid value: "": a class has one size; accepted: memory or fraction`},
 			{"a limit below the slice", head + "defaultSlice: {memory: 8Gi, memoryLimit: 4Gi}\n", `defaultSlice.memoryLimit: Invalid value: "4Gi": less than memory (8Gi); accepted: as much or more`},
 			{"more than all of a device's compute", head + "defaultSlice: {memory: 8Gi, compute: 101}\n", `defaultSlice.compute: Invalid value: 101: accepted: 1 to 100`},
 			{"a negative number of processes", head + "defaultSlice: {memory: 8Gi, processes: -1}\n", `defaultSlice.processes: Invalid value: -1: accepted: 1 to 64`},

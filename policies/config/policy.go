@@ -24,7 +24,7 @@ type Policy struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind,omitempty"` // "Policy" or empty
 
-	// Name tells people and logs where the document came from ("gpuslice-system/team-a"); it is not part of it.
+	// Name is the document's source for people and logs ("gpuslice-system/team-a"); it is not part of it.
 	Name string `json:"-"`
 
 	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
@@ -35,12 +35,12 @@ type Policy struct {
 	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
 	Limits             sizeLimits                   `json:"limits,omitzero"`
 	Quota              QuotaSpec                    `json:"quota,omitzero"`
-	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
+	TenantQuota        *QuotaSpec                   `json:"-"`                // a tenant's own additions, for its namespace
 	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
 	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
 	MinimumEnforcement minimumSpec                  `json:"minimumEnforcement,omitzero"`
 	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
-	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
+	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // if neither image nor label names one
 	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
 	Env                []envSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
@@ -48,6 +48,7 @@ type Policy struct {
 	MIG                migSpec                      `json:"mig,omitzero"`
 	Guard              guardSpec                    `json:"guard,omitzero"`
 	Idle               idleSpec                     `json:"idle,omitzero"`
+	Sizing             sizingSpec                   `json:"sizing,omitzero"`
 	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
 	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
@@ -57,7 +58,7 @@ type Policy struct {
 // Off reports whether nothing is governed: there is no policy, or its mode is off.
 func (p *Policy) Off() bool { return p == nil || p.Mode == modes.Off }
 
-// NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
+// NamespaceMatch selects the namespaces of a policy. Name beats selector beats default.
 type NamespaceMatch struct {
 	Names    []string              `json:"names,omitempty"`
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -71,6 +72,20 @@ type SliceSpec struct {
 	Class       string            `json:"class,omitempty"` // in defaultSlice only
 	Compute     int               `json:"compute,omitempty"`
 	Processes   int               `json:"processes,omitempty"`
+	FromHistory *fromHistory      `json:"fromHistory,omitempty"` // in defaultSlice only
+}
+
+// fromHistory takes the size that is recommended for the pod's workload.
+type fromHistory struct {
+	// Coverage is the percentage of workloads that a size is enough for: 90, 95 (default) or 99.
+	Coverage int `json:"coverage,omitempty"`
+	// Otherwise is the size for workloads without a recommendation.
+	Otherwise quantity.MiB `json:"otherwise,omitzero"`
+}
+
+// sizingSpec is what follows from recommended sizes.
+type sizingSpec struct {
+	Suggest bool `json:"suggest,omitempty"` // by an Event on a workload that is over-requested for a week, or at risk
 }
 
 // sizeLimits are the largest sizes that policy allows. Zero: no limit.
@@ -99,10 +114,10 @@ type envSpec struct {
 	Value string `json:"value"`
 }
 
-// PoolsSpec is what a cluster's policy says about pools. Only the cluster's default policy may carry it.
+// PoolsSpec declares pools. Only the cluster's default policy may carry it.
 type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
-	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
+	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny pods that fit none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
 	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
 	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
@@ -135,15 +150,15 @@ type PoolSpec struct {
 	TrustDomain    string                     `json:"trustDomain,omitempty"`
 }
 
-// ReserveSpec is what is kept free on each shared device: the larger of percent and memory, or what each claim takes beyond its slice.
-// Defaults: 3 %, 512Mi and 300Mi.
+// ReserveSpec keeps memory of each shared device free: the larger of percent and memory, or the memory of each claim
+// beyond its slice. Defaults: 3 %, 512Mi and 300Mi.
 type ReserveSpec struct {
 	Percent  *int          `json:"percent,omitempty"`
 	Memory   *quantity.MiB `json:"memory,omitempty"`
-	PerClaim *quantity.MiB `json:"perClaim,omitempty"` // where slices are claims, what each takes beside its slice; default: 300Mi, for a CUDA context
+	PerClaim *quantity.MiB `json:"perClaim,omitempty"` // if slices are claims, the part of each beside its slice; default: 300Mi, for a CUDA context
 }
 
-// BesideClaim returns what a claim takes of its device beyond the slice.
+// BesideClaim returns the memory of a device that a claim takes beyond the slice.
 func (r ReserveSpec) BesideClaim() quantity.MiB {
 	if r.PerClaim != nil {
 		return *r.PerClaim
@@ -163,7 +178,7 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 	return percent, memory
 }
 
-// idleSpec is what follows when nothing runs in a slice. Only an agent sees that.
+// idleSpec is the reaction to a slice in which nothing runs. Only an agent sees that.
 type idleSpec struct {
 	Report    metav1.Duration `json:"report,omitzero"`    // after so long, by an Event; absent: never
 	Terminate metav1.Duration `json:"terminate,omitzero"` // its processes on the device; absent: never
@@ -180,10 +195,10 @@ func (i idleSpec) Set() (names []string) {
 	return names
 }
 
-// guardSpec is what policy says about the guard.
+// guardSpec is the policy on the guard.
 type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
-	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: what enforces the slices
+	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: the program that enforces the slices
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
 	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML
@@ -197,7 +212,7 @@ type guardSpec struct {
 	InitImages        []string        `json:"initImages,omitempty"` // patterns of images whose init has to be PID 1, beside known ones
 }
 
-// podSpec is what policy writes into each sliced pod where its author did not.
+// podSpec is written into each sliced pod unless its author wrote it.
 type podSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 	SchedulerName     string              `json:"schedulerName,omitempty"`

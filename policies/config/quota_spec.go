@@ -11,8 +11,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// QuotaSpec is what a policy lets the pods of a namespace hold together. A tenant's own document narrows it further for
-// the tenant's namespace.
+// QuotaSpec limits the total of the pods of a namespace. A tenant's own document narrows it further for the tenant's
+// namespace.
 type QuotaSpec struct {
 	// Budget names a budget that all namespaces whose policies name it share. Empty: each namespace has its own. Not
 	// for tenants.
@@ -22,17 +22,17 @@ type QuotaSpec struct {
 	Slices  *int64            `json:"slices,omitempty"`
 	GPUs    *int64            `json:"gpus,omitempty"`
 	Devices *quantity.Devices `json:"devices,omitempty"`
-	// Pools and Classes limit what is held of one pool, or in slices of one class.
+	// Pools and Classes limit one pool, or slices of one class.
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
-	// Native is what becomes of ResourceQuotas on GPU resources; default check. Not for tenants.
+	// Native is the handling of ResourceQuotas on GPU resources; default check. Not for tenants.
 	Native modes.NativeMode `json:"native,omitempty"`
 }
 
 // CountsNative reports whether pods are counted for ResourceQuotas on GPU resources.
 func (q QuotaSpec) CountsNative() bool { return q.Native != modes.NativeOff }
 
-// Whole is what limits the whole budget.
+// Whole are the limits of the whole budget.
 func (q QuotaSpec) Whole() quota.Limits {
 	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs, Devices: q.Devices}
 }
@@ -51,8 +51,8 @@ func (q QuotaSpec) BudgetKey(namespace string) string {
 	return "namespace/" + namespace
 }
 
-// QuotaFor resolves what a pod of the namespace is held against: the limits that policy sets on the budget, then those
-// that the tenant's own document (nil: none) sets on the namespace's part of it.
+// QuotaFor returns the quota of a pod of the namespace: the limits that policy sets on the budget, then those that the
+// tenant's own document (nil: none) sets on the namespace's part of it.
 func (p *Policy) QuotaFor(namespace string) quota.Quota {
 	limits := quotaLimits(cmp.Or(p.Quota.Budget, namespace), quota.Scope{}, p.Quota)
 	if p.TenantQuota != nil {

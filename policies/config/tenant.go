@@ -14,9 +14,9 @@ import (
 // maxReported bounds how many problems of a tenant's document a pod's author gets as warnings.
 const maxReported = 3
 
-// ParseTenant reads a tenant's own document as strictly as Parse reads the authority's, and fills in no
-// defaults: what it does not say stays the authority's. Whether it requests more than the authority's policy allows is
-// for Tighten to say. Documents of more than MaxTenantDocument are denied before they are understood.
+// ParseTenant reads a tenant's own document as strictly as Parse reads the authority's, and fills in no defaults:
+// omitted fields stay the authority's. Tighten checks whether it requests more than the authority's policy allows.
+// Documents of more than MaxTenantDocument are denied before they are decoded.
 func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 	if len(data) > MaxTenantDocument {
 		return nil, field.ErrorList{document.Problem(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
@@ -26,8 +26,10 @@ func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 		whole.setDefaults()
 		if s := whole.DefaultSlice; s != nil && s.Class != "" {
 			known := *s
-			known.Class = api.ClassReplica // which classes there are, the authority's policy says
+			known.Class = api.ClassReplica // the authority's policy defines the classes
 			whole.DefaultSlice = &known
+		} else if s != nil && s.FromHistory != nil {
+			defaultTo(&s.FromHistory.Otherwise, 1) // a copy's: what is not set, the authority's policy has
 		}
 		return whole.validate()
 	})
@@ -46,9 +48,9 @@ func ReadTenantDocument(m *corev1.ConfigMap) TenantDocument {
 	return TenantDocument{Name: m.Namespace + "/" + m.Name, Policy: policy, Problems: problems}
 }
 
-// Tighten returns what holds in the document's namespace, and what authors of its pods should know of the document. One
-// that cannot be used tightens nothing: it could only have narrowed what the authority's policy allows, so that policy
-// is safe without it.
+// Tighten returns the policy in force in the document's namespace, and notes on the document for authors of its pods.
+// An invalid one tightens nothing: it could only have narrowed the authority's policy, so that policy is safe without
+// it.
 func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
 	if d.Policy == nil {
 		return authority, []string{fmt.Sprintf("%s cannot be used, and policy %s holds without it: %s", d.Name, authority.Name, first(d.Problems))}

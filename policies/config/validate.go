@@ -14,14 +14,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// Bounds on what one document may hold.
+// Bounds on the content of one document.
 const (
 	maxNames     = 1024 // namespaces
 	maxClasses   = 64
@@ -31,7 +31,7 @@ const (
 	maxEnvText   = 4096
 )
 
-// problems gathers what is wrong with a policy.
+// problems gathers the errors of a policy.
 type problems struct{ field.ErrorList }
 
 func (e *problems) add(err *field.Error) { e.ErrorList = append(e.ErrorList, err) }
@@ -70,7 +70,7 @@ func distinct[T comparable](e *problems, at *field.Path, values []T) {
 	}
 }
 
-// atMost rejects a list that is too long, and says whether it is.
+// atMost rejects a list that is too long, and reports whether it did.
 func atMost(e *problems, at *field.Path, n, most int) bool {
 	if n > most {
 		e.add(field.TooMany(at, n, most))
@@ -199,10 +199,10 @@ func (v envSpec) validate(e *problems, at *field.Path) {
 	switch {
 	case v.Name == "":
 		e.add(field.Required(name, "a variable's name, such as TEAM_GPU_MEMORY"))
-	case v.Name == "LD_PRELOAD", v.Name == envvar.VisibleDevices, v.Name == envvar.DriverCapabilities:
+	case v.Name == "LD_PRELOAD", v.Name == nvidia.EnvVisibleDevices, v.Name == nvidia.EnvDriverCapabilities:
 		e.invalid(name, v.Name, "decides which libraries or devices a container gets; policy does not set it")
-	case envvar.IsOwn(v.Name):
-		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", envvar.OwnPrefixes)
+	case nvidia.IsOwnVariable(v.Name):
+		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", nvidia.OwnPrefixes)
 	default:
 		e.each(name, v.Name, validation.IsCIdentifier(v.Name))
 	}
@@ -221,7 +221,7 @@ func (v envSpec) validate(e *problems, at *field.Path) {
 	}
 }
 
-// absolute rejects what is not a clean absolute path below the root.
+// absolute rejects any value but a clean absolute path below the root.
 func absolute(e *problems, at *field.Path, dir string) {
 	if !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" || len(dir) > 512 || strings.ContainsAny(dir, ":\x00\n") {
 		e.invalid(at, dir, `accepted: an absolute path without "..", "//", ":" or a slash at its end, such as %q`, defaultPipeDirectory)

@@ -15,11 +15,11 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
@@ -27,7 +27,7 @@ var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 // maxReservePerClaim is more than the contexts of a container's processes take.
 const maxReservePerClaim = quantity.MiB(16 << 10)
 
-// validatePools checks what the policy says about pools, which are the whole cluster's.
+// validatePools checks the policy's pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
 	if p.Namespaces != nil && (spec.Declared != nil || spec.Complete || spec.RememberFor != nil || spec.Reserve != (ReserveSpec{})) {
@@ -89,15 +89,16 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 func (d *PoolSpec) validateResource(e *problems, at *field.Path) {
 	switch {
 	case d.Resource == "":
-		e.add(field.Required(at, "the name under which the nodes offer it, such as "+resourcename.SharedGPU))
+		e.add(field.Required(at, "the name under which the nodes offer it, such as "+nvidia.SharedGPU))
 	case !strings.Contains(d.Resource, "/"), strings.HasPrefix(d.Resource, "kubernetes.io/"), strings.Contains(d.Resource, ".kubernetes.io/"), strings.HasPrefix(d.Resource, "requests."):
-		e.invalid(at, d.Resource, "accepted: an extended resource with its domain, such as %s", resourcename.SharedGPU)
+		e.invalid(at, d.Resource, "accepted: an extended resource with its domain, such as %s", nvidia.SharedGPU)
 	default:
 		e.each(at, d.Resource, validation.IsQualifiedName(d.Resource))
 	}
 }
 
-// declarable are the strategies of pools that can be declared. What claims get is read from what drivers publish.
+// declarable are the strategies of pools that can be declared. Devices of claims are read from the drivers'
+// ResourceSlices.
 func declarable() []api.StrategyName {
 	return strategies.NamesWith(func(s *strategies.Strategy) bool { return !s.Claims })
 }
@@ -131,11 +132,11 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	}
 }
 
-// minGranule is the least that a part of a device may be: much less than any process needs, and enough for a part of what is kept free.
+// minGranule is the least part of a device: much less than any process needs, and enough for a part of the reserve.
 const minGranule = quantity.MiB(128)
 
-// validateGranular checks what makes replicas parts of one device. The memory has to be declared: what is computed from it
-// has to stay the same while nodes come and go.
+// validateGranular checks the settings that make replicas parts of one device. The memory has to be declared: values
+// computed from it have to stay the same while nodes come and go.
 func (d *PoolSpec) validateGranular(e *problems, at *field.Path) {
 	granular := at.Child("granular")
 	if why := strategies.ProviderNamed(d.MPSProvider).NoParts; why != "" {
@@ -146,8 +147,8 @@ func (d *PoolSpec) validateGranular(e *problems, at *field.Path) {
 		e.add(field.Forbidden(granular, "only pools of strategy "+message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Granular }))+" without migProfile divide a device into parts"))
 		return
 	}
-	if d.Resource != resourcename.SharedGPU {
-		e.add(field.Forbidden(granular, "pods must tell parts from whole GPUs: offer them as "+resourcename.SharedGPU+" (renameByDefault: true)"))
+	if d.Resource != nvidia.SharedGPU {
+		e.add(field.Forbidden(granular, "pods must tell parts from whole GPUs: offer them as "+nvidia.SharedGPU+" (renameByDefault: true)"))
 	}
 	switch {
 	case d.DeviceMemory == 0:
@@ -162,7 +163,7 @@ func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 	switch {
 	case d.MIGProfile == "" && strategy.Unit == strategies.UnitInstance:
 		e.add(field.Required(profile, `the instances' profile, such as "1g.10gb"`))
-	case d.MIGProfile != "" && !resourcename.MIGProfile.MatchString(d.MIGProfile):
+	case d.MIGProfile != "" && !mig.NamesResource(d.MIGProfile):
 		e.invalid(profile, d.MIGProfile, `accepted: a profile as resources name it, such as "1g.10gb"`)
 	case d.MIGProfile != "" && !strategy.OnInstances:
 		e.add(field.Forbidden(profile, "MIG instances are held alone (strategy mig) or time-sliced"))
@@ -180,8 +181,8 @@ func (d *PoolSpec) validateDriver(e *problems, at *field.Path) {
 		e.invalid(at.Child("driver"), d.Driver, `accepted: a release such as "580.95.05"`)
 		return
 	}
-	if major, _ := driver.Version(d.Driver); d.DriverLimits && major != 0 && major < driver.FirstWithLimits {
-		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+strconv.Itoa(driver.FirstWithLimits)+" limit no memory, and driver says "+d.Driver))
+	if major, _ := nvidia.DriverVersion(d.Driver); d.DriverLimits && major != 0 && major < nvidia.DriverWithLimits {
+		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+strconv.Itoa(nvidia.DriverWithLimits)+" limit no memory, and driver says "+d.Driver))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// maxQuotaParts bounds how many pools and classes one quota tells apart: each is a sum that every decision looks at.
+// maxQuotaParts bounds how many pools and classes one quota lists: each is a sum that every decision looks at.
 const maxQuotaParts = 64
 
 // validateQuota reports every problem of a quota: names, numbers out of range, parts that limit nothing.
@@ -32,7 +32,7 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 	return append(errs, validateQuotaParts(path.Child("classes"), q.Classes)...)
 }
 
-// validateNative rejects to write what a ResourceQuota of one namespace cannot say.
+// validateNative rejects quotas that a ResourceQuota of one namespace cannot express.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
 	native := []modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff}
 	switch {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/internal/deviceclass"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
@@ -20,14 +20,14 @@ func (s Source) classOf(driver, resource string, d *device) (class, why string) 
 	default: // Kubernetes takes the newest
 		return "", fmt.Sprintf("DeviceClasses %s all have extendedResourceName %s: leave it to one", message.ShortList(names), resource)
 	}
-	text := deviceclass.Expressions(s.Classes[names[0]])
+	text := claims.ClassExpressions(s.Classes[names[0]])
 	switch {
-	case !deviceclass.Quotes(text, driver):
+	case !claims.Quotes(text, driver):
 		return "", fmt.Sprintf("DeviceClass %s has extendedResourceName %s, and its selectors do not name driver %s", names[0], resource, driver)
-	case d.kind != "" && strings.Contains(text, ".type") && !deviceclass.Quotes(text, d.kind), d.profile != "" && !deviceclass.Quotes(text, d.profile):
+	case d.kind != "" && strings.Contains(text, ".type") && !claims.Quotes(text, d.kind), d.profile != "" && !claims.Quotes(text, d.profile):
 		return "", fmt.Sprintf("DeviceClass %s has extendedResourceName %s, and whether its selectors choose devices of type %s is not known",
 			names[0], resource, message.Quote(strings.TrimSpace(d.kind+" "+d.profile)))
-	case deviceclass.ChoosesByMore(text, driver, d.kind, d.profile):
+	case claims.ChoosesByMore(text, driver, d.kind, d.profile):
 		return "", fmt.Sprintf("DeviceClass %s has extendedResourceName %s, and its selectors go by more than driver, type and profile: whether they choose the devices here is not known",
 			names[0], resource)
 	}
@@ -38,7 +38,7 @@ func (s Source) classOf(driver, resource string, d *device) (class, why string) 
 // is the one that is called like the driver, else the first.
 func (s Source) classClaimed(driver string, d *device) (class string) {
 	for name, c := range s.Classes {
-		if !deviceclass.Chooses(c, driver, d.kind, d.profile) {
+		if !claims.ClassChooses(c, driver, d.kind, d.profile) {
 			continue
 		}
 		if name == driver || class == "" || class != driver && name < class {

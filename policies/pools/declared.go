@@ -11,13 +11,13 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Labels of GPU feature discovery that tell how many parts one device has. What is written of several devices is a sum, and a
-// request for several parts could then be met by two of them.
+// Labels of GPU feature discovery with the number of parts of one device. A number for several devices is a sum, and
+// two of them could then meet a request for several parts.
 const (
 	labelCount    = api.ResourceGPU + ".count"
 	labelReplicas = api.ResourceGPU + ".replicas"
@@ -41,8 +41,8 @@ func selects(d *config.PoolSpec, labels map[string]string) bool {
 }
 
 // declaredPools makes the pools that spec declares, in its order. A node belongs to the first that selects it for a
-// resource. What a declaration leaves open (memory, replicas, driver) is what all its nodes' labels agree on, or what
-// was known of them when they were last seen.
+// resource. Fields that a declaration leaves open (memory, replicas, driver) have the value that all its nodes' labels
+// agree on, or the last known one.
 func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec, remembered []Pool) []Pool {
 	pools := make([]Pool, 0, len(spec.Declared))
 	for i := range spec.Declared {
@@ -80,7 +80,7 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 	return pools
 }
 
-// declaredPool is what the declaration alone says.
+// declaredPool is the pool of the declaration alone.
 func declaredPool(d *config.PoolSpec) Pool {
 	p := Pool{
 		Name: d.Name, Resource: d.Resource, Strategy: d.Strategy, DeviceMemory: d.DeviceMemory,
@@ -90,7 +90,7 @@ func declaredPool(d *config.PoolSpec) Pool {
 	if s := p.Sharing(); s.Unit != 0 && !s.Shared() {
 		p.Replicas = 1
 	}
-	p.DriverMajor, p.DriverMinor = driver.Version(d.Driver)
+	p.DriverMajor, p.DriverMinor = nvidia.DriverVersion(d.Driver)
 	var site strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
 		value := d.Selector[key]
@@ -110,8 +110,8 @@ func (g *gathered) note(format string, args ...any) {
 	g.pool.Notes = append(g.pool.Notes, fmt.Sprintf(format, args...))
 }
 
-// fillIn takes from what the nodes' labels say what the declaration leaves open, where they agree, and notes where
-// they say something else than it does. The declaration wins.
+// fillIn fills fields that the declaration leaves open from the nodes' labels, if they agree, and notes where they
+// contradict it. The declaration wins.
 func (g *gathered) fillIn(d *config.PoolSpec, offers []Pool) {
 	p := &g.pool
 	agree(g, "device memory", &p.DeviceMemory, offers, func(o *Pool) quantity.MiB { return o.DeviceMemory })
@@ -132,7 +132,7 @@ func (g *gathered) fillIn(d *config.PoolSpec, offers []Pool) {
 	}
 }
 
-// agree sets field, where it is open, to what all offers say.
+// agree sets an open field to the value of all offers.
 func agree[T comparable](g *gathered, what string, field *T, offers []Pool, of func(*Pool) T) {
 	var open, told T
 	for i := range offers {
@@ -154,7 +154,7 @@ func agree[T comparable](g *gathered, what string, field *T, offers []Pool, of f
 	}
 }
 
-// recall takes what is still open from what was known of the pool before, where it has no node at the moment.
+// recall fills fields that are still open from the pool as it was known before, if it has no node at the moment.
 func (g *gathered) recall(remembered []Pool) {
 	p := &g.pool
 	i := slices.IndexFunc(remembered, func(r Pool) bool {

@@ -14,9 +14,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -49,7 +48,7 @@ func TestDiscoveredPool(t *testing.T) {
 		cordoned.Spec.Unschedulable = true
 		cordoned.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}}
 		nodes := []*corev1.Node{cordoned, shared("n2", "4"), gone, shared("n1", "4"), shared("n3", "8"),
-			in(shared("n5", "4"), driver.LabelMajor, "550"), in(shared("n6", "4"), driver.LabelMajor, "570"), in(shared("n7", "4"), strategies.LabelTrustDomain, "red"), nil}
+			in(shared("n5", "4"), nvidia.LabelDriverMajor, "550"), in(shared("n6", "4"), nvidia.LabelDriverMajor, "570"), in(shared("n7", "4"), strategies.LabelTrustDomain, "red"), nil}
 		pools := FromNodes(nodes, config.PoolsSpec{}, nil)
 		got := map[string]string{}
 		for i := range pools {
@@ -93,7 +92,7 @@ func TestDiscoveredPool(t *testing.T) {
 		if again := FromNodes([]*corev1.Node{node}, config.PoolsSpec{}, kept); len(again) != 1 || len(again[0].Nodes) != 1 {
 			t.Errorf("a pool that came back is there twice: %q", digest(again))
 		}
-		declared := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "mine", Selector: map[string]string{"zone": "a"}, Resource: resourcename.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
+		declared := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "mine", Selector: map[string]string{"zone": "a"}, Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
 		if again := FromNodes(nil, declared, kept); len(again) != 1 || again[0].Name != "mine" {
 			t.Errorf("a remembered pool that is declared by now is there twice: %q", digest(again))
 		}
@@ -111,10 +110,10 @@ func TestDeclaredPool(t *testing.T) {
 	t.Parallel()
 	t.Run("wins", func(t *testing.T) {
 		t.Parallel()
-		spec := config.PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"}, Resource: resourcename.SharedGPU, Strategy: "mps", MPSProvider: "host-daemon",
+		spec := config.PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"}, Resource: nvidia.SharedGPU, Strategy: "mps", MPSProvider: "host-daemon",
 			DeviceMemory: 81559, Replicas: 4, Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}}
 		mine := func(name, release string) *corev1.Node {
-			return in(in(shared(name, "4"), "pool", "h100"), driver.LabelMajor, release)
+			return in(in(shared(name, "4"), "pool", "h100"), nvidia.LabelDriverMajor, release)
 		}
 		open := spec
 		open.DeviceMemory = 0
@@ -160,7 +159,7 @@ func TestDeclaredPool(t *testing.T) {
 	})
 	t.Run("keeps what was known of its nodes", func(t *testing.T) {
 		t.Parallel()
-		spec := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "a", Selector: map[string]string{"pool": "a"}, Resource: resourcename.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
+		spec := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "a", Selector: map[string]string{"pool": "a"}, Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
 		before := FromNodes([]*corev1.Node{in(shared("n1", "4"), "pool", "a")}, spec, nil)
 		after := FromNodes(nil, spec, before)
 		if len(after) != 1 || after[0].DeviceMemory != 81920 || after[0].DriverMajor != 580 || after[0].Usable() != before[0].Usable() {
@@ -205,7 +204,7 @@ func FuzzPoolsFromNodes(f *testing.F) {
 		node := discovered("n1", map[string]int64{name: n, "gpu": 1}, nil)
 		node.Labels["nvidia.com/"+key] = value
 		for _, p := range FromNodes([]*corev1.Node{node, shared("n2", "4")}, config.PoolsSpec{}, nil) {
-			if p.Usable() < 0 || p.Usable()*quantity.MiB(max(p.Replicas, 1)) > max(p.Total(), 0) || p.Replicas < 0 || p.Replicas > strategies.MaxReplicas {
+			if p.Usable() < 0 || p.Usable()*quantity.MiB(max(p.Replicas, 1)) > max(p.Total(), 0) || p.Replicas < 0 || p.Replicas > quantity.MaxReplicas {
 				t.Errorf("%q", digest([]Pool{p}))
 			}
 			selectsItsNodes(t, &p)

@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
 // Attributes and capacities of a GPU in a ResourceSlice. Those of a driver's own stand with or without its name.
@@ -27,7 +26,7 @@ const (
 // typeGPU is the type of a GPU as NVIDIA's driver writes it.
 const typeGPU = "gpu"
 
-// device is what a driver publishes of a GPU or MIG instance. Drivers write it on nodes: what cannot be read is unknown.
+// device is a GPU or MIG instance as its driver publishes it. Drivers write it on nodes: unreadable values are unknown.
 type device struct {
 	kind, profile, product string
 	memory                 quantity.MiB
@@ -44,19 +43,19 @@ func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
 		d.product = ""
 	}
 	d.claims = claimableOf(driverName, in)
-	d.major, d.minor = driver.Version(a.text(attributeRelease))
+	d.major, d.minor = nvidia.DriverVersion(a.text(attributeRelease))
 	for name, c := range in.Capacity {
 		if unqualified(driverName, name) != capacityMemory {
 			continue
 		}
 		d.memory = mebibytes(c.Value)
 	}
-	return d, d.memory > 0 && (d.profile == "" || resourcename.MIGProfile.MatchString(d.profile))
+	return d, d.memory > 0 && (d.profile == "" || mig.NamesResource(d.profile))
 }
 
 // saysGPU reports whether the driver publishes a GPU: by its own name, by the device's type, or by a product where there is no type.
 func (d *device) saysGPU(driver string) bool {
-	return driver == resourcename.NVIDIADriver || d.kind == typeGPU || d.kind == "" && d.product != ""
+	return driver == nvidia.DRADriver || d.kind == typeGPU || d.kind == "" && d.product != ""
 }
 
 // mebibytes is an amount in whole MiB; 0 where it is none that a device has.
@@ -68,14 +67,15 @@ func mebibytes(q resource.Quantity) quantity.MiB {
 	return quantity.MiB(bytes / quantity.Mebibyte)
 }
 
-// claimable is what a claim can have of a device; the zero value: nothing but all of it.
+// claimable is the part of a device that a claim can have; the zero value: nothing but all of it.
 type claimable struct {
 	largest quantity.MiB
 	shares  bool // are counted beside the memory
 }
 
-// claimableOf is what claims can have of a device whose memory any number of them share. Who names no amount takes all of it: else
-// pods that get the device by a resource name would count for nothing. What else it has a claim could not name.
+// claimableOf returns the claimable part of a device whose memory any number of claims share. A claim that names no
+// amount takes all of it: else pods that get the device by a resource name would count for nothing. A claim could not
+// name the device's other capacities.
 func claimableOf(driverName string, d *resourcev1.Device) (out claimable) {
 	if unitsOf(d) != 1 || d.AllowMultipleAllocations == nil || !*d.AllowMultipleAllocations {
 		return claimable{}
@@ -123,13 +123,13 @@ func countsBy(policy *resourcev1.CapacityRequestPolicy, unit int64) bool {
 // resource is the name by which pods request the device, where a device class offers it.
 func (d *device) resource() string {
 	if d.profile != "" {
-		return resourcename.MIGPrefix + d.profile
+		return nvidia.MIGPrefix + d.profile
 	}
 	return api.ResourceGPU
 }
 
-// unitsOf is how many requests that name no amount one device has room for. What they do not name, they take by default: all of a
-// capacity that has none.
+// unitsOf returns how many requests that name no amount fit one device. They take their default of an unnamed capacity:
+// all of it if it has none.
 func unitsOf(d *resourcev1.Device) int {
 	if d.AllowMultipleAllocations == nil || !*d.AllowMultipleAllocations {
 		return 1
@@ -147,7 +147,7 @@ func unitsOf(d *resourcev1.Device) int {
 			least = n
 		}
 	}
-	if least > strategies.MaxReplicas {
+	if least > quantity.MaxReplicas {
 		return 0
 	}
 	return int(least)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // readDiscovery reads the labels of GPU feature discovery about a resource, whose name before renaming is base. Labels
-// lag behind what the device plugin advertises, by a minute where its configuration was just changed: where the two
-// contradict each other, how devices are shared is unknown until they agree.
+// lag behind the device plugin's advertisement, by a minute if its configuration was just changed: while the two
+// contradict each other, the sharing of devices is unknown.
 func (r *nodeReader) readDiscovery(base string, renamed bool) {
 	product, marked := strings.CutSuffix(r.text(base+".product"), productShared)
 	product, profile, _ := strings.Cut(product, productMIG)
@@ -39,12 +39,12 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 	}
 }
 
-// readMemory reads T, or the memory of an instance: under MIG strategy mixed the profile is in the resource's name and
-// the card has labels of its own, under single the labels of nvidia.com/gpu speak of the instance and the card's size
-// is not told.
+// readMemory reads the device memory, or that of an instance: under MIG strategy mixed the profile is in the resource's
+// name and the card has labels of its own; under single the labels of nvidia.com/gpu describe the instance and the
+// card's size is not labeled.
 func (r *nodeReader) readMemory(base, productProfile string) {
 	own, _ := r.number(base+".memory", int64(quantity.MaxMemory))
-	profile, mixed := strings.CutPrefix(base, resourcename.MIGPrefix)
+	profile, mixed := strings.CutPrefix(base, nvidia.MIGPrefix)
 	switch {
 	case mixed:
 		r.pool.MIGProfile, r.pool.InstanceMemory = profile, quantity.MiB(own)
@@ -63,7 +63,7 @@ func (r *nodeReader) readMemory(base, productProfile string) {
 // readSharing reads strategy and replicas. Releases of GPU feature discovery from before MPS write no
 // sharing-strategy.
 func (r *nodeReader) readSharing(base string) {
-	replicas, known := r.number(base+".replicas", strategies.MaxReplicas)
+	replicas, known := r.number(base+".replicas", quantity.MaxReplicas)
 	whole := unshared(r.pool.MIGProfile).Name
 	var strategy api.StrategyName
 	switch word := r.text(base + ".sharing-strategy"); {
@@ -130,7 +130,7 @@ func (r *nodeReader) checkCount(base string, node *corev1.Node) {
 func units(list corev1.ResourceList, name corev1.ResourceName) int64 {
 	q := list[name]
 	n, ok := q.AsInt64()
-	if !ok || n < 0 || n > maxDevices*strategies.MaxReplicas {
+	if !ok || n < 0 || n > maxDevices*quantity.MaxReplicas {
 		return 0
 	}
 	return n

@@ -22,7 +22,7 @@ var gkeMemory = map[string]quantity.MiB{
 	"nvidia-h200-141gb": 143771,
 }
 
-// readGKE reads GKE's labels. They tell how GPUs are shared; the memory follows from the accelerator's name.
+// readGKE reads GKE's labels. They show how GPUs are shared; the memory follows from the accelerator's name.
 func (r *nodeReader) readGKE() {
 	r.pool.Product = r.text(labelGKEAccelerator)
 	r.pool.DeviceMemory = gkeMemory[r.pool.Product]

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 )
 
 // divided is a node with an A100 in 77 parts; labels are of nvidia.com.
@@ -22,7 +22,7 @@ func divided(labels map[string]string) *corev1.Node {
 
 func TestGranularPool(t *testing.T) {
 	t.Parallel()
-	declared := config.PoolSpec{Name: "parts", Selector: map[string]string{"zone": "a"}, Resource: resourcename.SharedGPU, Strategy: "time-slicing",
+	declared := config.PoolSpec{Name: "parts", Selector: map[string]string{"zone": "a"}, Resource: nvidia.SharedGPU, Strategy: "time-slicing",
 		DeviceMemory: 81920, Replicas: 77, Granular: true}
 	for _, c := range []struct {
 		name string

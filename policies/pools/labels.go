@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
-// Labels that tell what a node's GPUs are, as GPU feature discovery writes them (those of a resource are its name
-// before any renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
+// Labels that describe a node's GPUs, as GPU feature discovery writes them (those of a resource are its name before any
+// renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
 const (
 	labelMIGStrategy = "nvidia.com/mig.strategy"
 
@@ -36,21 +36,21 @@ const (
 
 // isPoolResource reports whether pools are made of the extended resource name.
 func isPoolResource(name string) bool {
-	if name == api.ResourceGPU || name == resourcename.SharedGPU {
+	if name == api.ResourceGPU || name == nvidia.SharedGPU {
 		return true
 	}
-	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), resourcename.MIGPrefix)
-	return mig && resourcename.MIGProfile.MatchString(profile)
+	profile, isMIG := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), nvidia.MIGPrefix)
+	return isMIG && mig.NamesResource(profile)
 }
 
-// nodeReader reads what the labels of one node say about one resource. Labels come from the node: each value is
-// bounded and checked, and one that cannot be read is unknown and noted.
+// nodeReader reads one node's labels about one resource. Labels come from the node: each value is bounded and checked,
+// and one that cannot be read is unknown and noted.
 type nodeReader struct {
 	labels map[string]string
 	pool   Pool
 }
 
-// readOffer is what a node offers under resource: a Pool without a name, nodes or site.
+// readOffer returns a node's offer under resource: a Pool without a name, nodes or site.
 func readOffer(node *corev1.Node, resource string) Pool {
 	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource}}
 	base, renamed := strings.CutSuffix(resource, sharedSuffix)
@@ -61,7 +61,7 @@ func readOffer(node *corev1.Node, resource string) Pool {
 	case r.has(labelGKEAccelerator):
 		r.readGKE()
 	default:
-		r.unknown("no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
+		r.unknown("no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
 	}
 	r.readDriver()
 	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
@@ -77,7 +77,7 @@ func (r *nodeReader) note(format string, args ...any) {
 	r.pool.Notes = append(r.pool.Notes, fmt.Sprintf(format, args...))
 }
 
-// unknown gives up on how the devices are shared, and says why.
+// unknown gives up on how the devices are shared, and notes the reason.
 func (r *nodeReader) unknown(format string, args ...any) {
 	r.pool.Strategy = ""
 	r.note(format, args...)
@@ -123,24 +123,24 @@ func (r *nodeReader) require(keys ...string) {
 // readDriver reads the driver's release, in the spelling of today or the older one. The pool requires the generation,
 // not the release: a pod that waits must not miss the node whose driver was just updated.
 func (r *nodeReader) readDriver() {
-	key, minorKey := driver.LabelMajor, labelDriverMinor
+	key, minorKey := nvidia.LabelDriverMajor, labelDriverMinor
 	if !r.has(key) {
 		key, minorKey = labelDriverMajorOld, labelDriverMinorOld
 	}
-	major, _ := r.number(key, driver.MaxVersion)
+	major, _ := r.number(key, nvidia.MaxDriverVersion)
 	if major == 0 {
 		return
 	}
-	minor, _ := r.number(minorKey, driver.MaxVersion)
+	minor, _ := r.number(minorKey, nvidia.MaxDriverVersion)
 	r.pool.DriverMajor, r.pool.DriverMinor = int(major), int(minor)
 	switch {
-	case major >= driver.FirstWithLimits:
-		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstWithLimits-1)
-	case major >= driver.FirstForGuard:
-		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstForGuard-1)
-		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstWithLimits)
+	case major >= nvidia.DriverWithLimits:
+		r.bound(key, corev1.NodeSelectorOpGt, nvidia.DriverWithLimits-1)
+	case major >= nvidia.DriverForGuard:
+		r.bound(key, corev1.NodeSelectorOpGt, nvidia.DriverForGuard-1)
+		r.bound(key, corev1.NodeSelectorOpLt, nvidia.DriverWithLimits)
 	default:
-		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstForGuard)
+		r.bound(key, corev1.NodeSelectorOpLt, nvidia.DriverForGuard)
 	}
 }
 

@@ -6,17 +6,15 @@ import "github.com/gpuslice/gpuslice/policies/internal/quantity"
 // are two each.
 const memoryParts = 8
 
-// partsOf is how many parts of the device's memory an instance of the pool has. What is usable of a part is a little less than
-// an eighth of what the device has.
-func (p *Pool) partsOf() int64 {
-	return (memoryParts*int64(p.InstanceMemory) + int64(p.DeviceMemory)/2) / int64(p.DeviceMemory)
-}
+// partsOf returns how many parts of a device's memory an instance has, both in the same unit. The usable memory of a
+// part is a little less than an eighth of the device.
+func partsOf(instance, device int64) int64 { return (memoryParts*instance + device/2) / device }
 
 // LargestFraction is the largest share of a device that a slice of the pool can be.
 func (p *Pool) LargestFraction() quantity.Fraction {
 	switch {
 	case p.InstanceMemory > 0:
-		return quantity.Fraction{Num: p.partsOf(), Den: memoryParts}
+		return quantity.Fraction{Num: partsOf(int64(p.InstanceMemory), int64(p.DeviceMemory)), Den: memoryParts}
 	case p.Sharing().Claims:
 		return quantity.Fraction{Num: 1, Den: 1}
 	}
@@ -29,7 +27,7 @@ func (p *Pool) Part(f quantity.Fraction) quantity.MiB {
 	case p.Sharing().Claims:
 		return max(f.Of(p.DeviceMemory)-p.Reserve, 1)
 	case p.Granular:
-		return f.Of(p.Usable()) // else n parts of n would not hold the whole, for what is lost in rounding
+		return f.Of(p.Usable()) // else n parts of n would not hold the whole, by rounding
 	}
 	return f.Of(p.DeviceMemory - p.Reserve)
 }

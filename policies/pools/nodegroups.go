@@ -11,11 +11,11 @@ import (
 )
 
 // nodeKinds merges nodes, which come in the order of their names, that a pod's constraints can only tell apart by name.
-// With thousands of nodes of a few kinds, asking whether a pod can reach a pool costs a few comparisons.
+// With thousands of nodes of a few kinds, checking whether a pod can reach a pool costs a few comparisons.
 func nodeKinds(nodes []*corev1.Node) []nodeKind {
 	var kinds []nodeKind
 	byHash := map[uint64][]int{}
-	seed := maphash.MakeSeed() // only groups candidates: what is merged was compared
+	seed := maphash.MakeSeed() // only groups candidates: merged nodes were compared
 	for _, node := range nodes {
 		taints := lastingTaints(node.Spec.Taints)
 		name := nodeName{Name: node.Name, Hostname: node.Labels[corev1.LabelHostname]}
@@ -41,7 +41,7 @@ func (p *Pool) HasNode(name string) bool {
 	})
 }
 
-// namesNode reports whether a label only names or dates its node, or changes while the node stays what it is.
+// namesNode reports whether a label only names or dates its node, or changes while the node stays the same.
 func namesNode(key string) bool {
 	switch key {
 	case corev1.LabelHostname, "nvidia.com/gfd.timestamp", "nvidia.com/gpu-driver-upgrade-state",
@@ -90,8 +90,8 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
-// lastingTaints are those that keep pods away as long as the node is what it is, sorted. Cordoned, unhealthy and
-// draining nodes come back, or others come in their place.
+// lastingTaints are those that keep pods away as long as the node exists, sorted. Cordoned, unhealthy and draining
+// nodes come back, or others come in their place.
 func lastingTaints(taints []corev1.Taint) []corev1.Taint {
 	var kept []corev1.Taint
 	for _, t := range taints {
@@ -133,7 +133,7 @@ func inCommon(kinds []nodeKind) (map[string]string, []corev1.Taint) {
 	return labels, taints
 }
 
-// handlersOf are the runtime handlers that every node of a pool reports; none where one does not tell.
+// handlersOf are the runtime handlers that every node of a pool reports; none if one does not report any.
 func handlersOf(nodes []*corev1.Node) (common []string) {
 	for i, n := range nodes {
 		var names []string

@@ -13,14 +13,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 )
 
 // gathered is a pool while its nodes are gathered.
 type gathered struct {
 	pool    Pool
 	nodes   []*corev1.Node
-	drivers []string // that the nodes' labels tell of, each once
+	drivers []string // that the nodes' labels name, each once
 }
 
 // derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
@@ -63,10 +63,10 @@ type alike struct {
 	labels    map[string]string // but for those that name a node
 }
 
-// groupAlike groups nodes, which come in the order of their names. Thousands of nodes are of a few kinds, and reading what one
-// offers costs more than comparing it with another. What device classes offer is read of each node by itself.
+// groupAlike groups nodes, which come in the order of their names. Thousands of nodes are of a few kinds, and reading
+// an offer costs more than comparing it with another. Offers of device classes are read of each node by itself.
 func groupAlike(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec) (groups []*alike) {
-	byHash, seed := map[uint64][]*alike{}, maphash.MakeSeed() // only groups candidates: what is merged was compared
+	byHash, seed := map[uint64][]*alike{}, maphash.MakeSeed() // only groups candidates: merged nodes were compared
 	for _, node := range nodes {
 		resources := undeclaredResources(node, spec)
 		if len(byClass[node.Name]) > 0 {
@@ -104,8 +104,9 @@ func (o *alike) same(node *corev1.Node, resources []string) bool {
 	})
 }
 
-// readOffers are what a node offers by the names of resources, and of what device classes offer that which no declaration claims. The
-// scheduler gives pods what a device plugin offers, where a device class has the same name.
+// readOffers returns a node's offers by the names of resources, and those offers of device classes that no declaration
+// claims. If a device class and a device plugin's resource have the same name, the scheduler gives pods the device
+// plugin's.
 func readOffers(node *corev1.Node, names []string, byClass []Pool, spec config.PoolsSpec) []Pool {
 	offers := make([]Pool, len(names))
 	for i, name := range names {
@@ -136,14 +137,14 @@ func (g *gathered) lowerDriver(major, minor int) {
 	}
 }
 
-// noteDriver keeps the driver of what a node offers.
+// noteDriver keeps the driver of a node's offer.
 func (g *gathered) noteDriver(offer *Pool) {
 	if text := offer.Driver(); text != "" && !slices.Contains(g.drivers, text) {
 		g.drivers = append(g.drivers, text)
 	}
 }
 
-// finish is the pool, with what is to be known of its nodes.
+// finish completes the pool with the facts about its nodes.
 func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
@@ -165,12 +166,12 @@ func haveAgents(nodes []*corev1.Node) bool {
 	})
 }
 
-// offerKey tells offers apart. The driver's generation is among the requirements.
+// offerKey distinguishes offers. The driver's generation is among the requirements.
 func offerKey(p *Pool) string {
 	key := fmt.Sprintf("%q %q %q %d %d %d %q %q %q %q %q", p.Resource, p.Strategy, p.Product, p.DeviceMemory,
 		p.InstanceMemory, p.Replicas, p.MIGProfile, p.MPSProvider, p.TrustDomain, requirementTexts(p), p.Notes)
-	if p.DeviceClass != "" { // no label tells the generation of the driver
-		key += fmt.Sprintf(" %q %d", p.DeviceClass, driver.Generation(p.DriverMajor))
+	if p.DeviceClass != "" { // no label shows the generation of the driver
+		key += fmt.Sprintf(" %q %d", p.DeviceClass, nvidia.DriverGeneration(p.DriverMajor))
 	}
 	if p.Sharing().Claims {
 		key += fmt.Sprintf(" %d %t", p.LargestClaim, p.ClaimsShares)

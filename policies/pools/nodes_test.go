@@ -157,7 +157,7 @@ func TestPoolsFromNodes(t *testing.T) {
 			{"GKE with MPS of an unknown number", gke(labelGKESharing, "mps"), "gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
 			{"GKE with MPS on MIG", gke(labelGKESharing, "mps", labelGKEClients, "4", labelGKEPartition, "1g.5gb"), "gpu  x0 T=23034 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
 			{"GKE with another way", gke(labelGKESharing, "magic"), `gpu  x0 T=23034 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
-			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}), "gpu  x0 T=0 usable=0; no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
+			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}), "gpu  x0 T=0 usable=0; no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -188,7 +188,7 @@ func TestPoolsFromNodes(t *testing.T) {
 			{"more replicas than any device has", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "99999999999999999999", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
 			{"an Arabic-Indic digit", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "٤", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
 			{"GPUs of several kinds: the labels tell of one", map[string]int64{"gpu": 3}, nil, "the node has 3 of nvidia.com/gpu, and its labels tell of 1"},
-			{"MIG instances of which no label tells", map[string]int64{"mig-1g.10gb": 7}, labels{"mig.strategy": "mixed"}, "no label tells"},
+			{"MIG instances without a label", map[string]int64{"mig-1g.10gb": 7}, labels{"mig.strategy": "mixed"}, "no label shows"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -18,14 +18,14 @@ import (
 // Pool is a set of nodes that offer the same. A Source has pools; policy may declare them.
 type Pool struct {
 	Name     string `json:"name"`
-	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"; "" where slices are claims
-	// Strategy is how a device is shared; "" where nothing tells, or where labels contradict each other (Notes say
-	// which): nothing can be planned there, and a declaration helps.
+	Resource string `json:"resource"` // advertised by the nodes: "nvidia.com/gpu.shared"; "" if slices are claims
+	// Strategy is how a device is shared; "" if no label shows it, or if labels contradict each other (Notes name
+	// them): nothing can be planned there, and a declaration helps.
 	Strategy api.StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
 	Site            string                     `json:"site"`
 	Product         string                     `json:"product,omitempty"`
-	DeviceMemory    quantity.MiB               `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
+	DeviceMemory    quantity.MiB               `json:"deviceMemory,omitzero"`   // of the whole device; 0: unknown
 	InstanceMemory  quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
 	Reserve         quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device, or beside a claim; 0 on a MIG instance of one's own
 	Replicas        int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
@@ -34,7 +34,7 @@ type Pool struct {
 	MPSProvider     strategies.MPSProviderName `json:"mpsProvider,omitempty"`
 	DriverMajor     int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
 	DriverMinor     int                        `json:"driverMinor,omitempty"`
-	OtherDriver     string                     `json:"otherDriver,omitempty"`  // that labels of its nodes tell of too: "590.44"
+	OtherDriver     string                     `json:"otherDriver,omitempty"`  // another that labels of its nodes name: "590.44"
 	DriverLimits    bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain     string                     `json:"trustDomain,omitempty"`
 	DeviceClass     string                     `json:"deviceClass,omitempty"`     // that offers the resource, or that claims name; "": device plugins do
@@ -44,10 +44,10 @@ type Pool struct {
 	ClaimsInstances bool                       `json:"claimsInstances,omitempty"` // of the MIG profile, by NVIDIA's own class
 	Declared        bool                       `json:"declared,omitempty"`
 	ScalesFromZero  bool                       `json:"scalesFromZero,omitempty"`
-	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
-	// that an affinity may name. A pool of which no label tells anything has none.
+	// Requirements hold for every node of the pool, and together select the nodes with the same offer: they name labels
+	// that an affinity may name. A pool without such labels has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
-	// Nodes are those seen, one for each distinct set of labels and taints that a pod's constraints can tell apart.
+	// Nodes are the known ones, one for each distinct set of labels and taints that a pod's constraints can tell apart.
 	// None: remembered or declared; then Labels and Taints, those that all its nodes shared or that policy declared,
 	// stand for the nodes to come.
 	Nodes  []nodeKind        `json:"-"`
@@ -64,20 +64,20 @@ type Pool struct {
 	Agents bool `json:"-"`
 	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
 	GuardFailures map[string]string `json:"-"`
-	// Proven are the tiers that a program of ours, which went past its slice on the pool as it is, proved to hold. Proof says so
-	// to people; Unproven why the latest proof does not count.
+	// Proven are the tiers that held when a program of ours went past its slice on the pool as it is. Proof is that
+	// result for people; Unproven the reason why the latest proof does not count.
 	Proven   []api.Tier `json:"-"`
 	Proof    string     `json:"-"`
 	Unproven string     `json:"-"`
-	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
+	// Notes are oddities of the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// nodeKind is what a pod's own constraints can see of nodes that differ in nothing but their names.
+// nodeKind is a node as a pod's own constraints see it, for nodes that differ in nothing but their names.
 type nodeKind struct {
 	// Labels are those of each of the nodes, without the labels that only name or date it.
 	Labels map[string]string
-	// Taints are those that last: what a node says of its health, or a drain of the moment, is left out.
+	// Taints are the lasting ones: a node's health and a current drain are left out.
 	Taints []corev1.Taint
 	// Named are the nodes, in the order of their names.
 	Named []nodeName
@@ -86,9 +86,10 @@ type nodeKind struct {
 // nodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
 type nodeName struct{ Name, Hostname string }
 
-// Usable is the largest slice: floor((T - reserve) / replicas) of a shared device, all of these together on a granular
-// pool, an instance's memory under MIG, and a replica's part of it where instances are shared; of claims the largest, less
-// what is kept free beside it. 0: unknown, because T, the number of replicas or the strategy is.
+// Usable is the largest slice: floor((DeviceMemory - Reserve) / Replicas) of a shared device, all of these together on
+// a granular pool, an instance's memory under MIG, and a replica's part of it if instances are shared; of claims the
+// largest, less the reserve beside it. 0: unknown, because the device memory, the number of replicas or the strategy
+// is.
 func (p *Pool) Usable() quantity.MiB {
 	if p.Sharing().Claims {
 		return max(cmp.Or(p.LargestClaim, p.DeviceMemory)-p.Reserve, 0)
@@ -111,15 +112,15 @@ func (p *Pool) Granule() quantity.MiB {
 	return p.Usable() / quantity.MiB(max(p.Replicas, 1))
 }
 
-// Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.
+// Burst is the most that a container may reach on the pool while nobody else needs it: DeviceMemory - Reserve, or the instance.
 // 0: unknown.
 func (p *Pool) Burst() quantity.MiB {
 	return max(p.Total()-p.Reserve, 0)
 }
 
-// Share is the part of a device that one unit of the pool's resource is, or the claim of a slice: what that counts for in quotas of
-// devices. Where the number of units is unknown, each counts as a device. A MIG instance counts by its compute slices: 1g.10gb is
-// a seventh.
+// Share is the part of a device in one unit of the pool's resource, or in the claim of a slice: its charge in quotas of
+// devices. If the number of units is unknown, each counts as a device. A MIG instance counts by its compute slices:
+// 1g.10gb is a seventh.
 func (p *Pool) Share(slice quantity.MiB) quantity.Devices {
 	if p.Sharing().Claims && p.DeviceMemory > 0 {
 		return quantity.Device * quantity.Devices(min(slice+p.Reserve, p.DeviceMemory)) / quantity.Devices(p.DeviceMemory)
@@ -137,7 +138,7 @@ func (p *Pool) Share(slice quantity.MiB) quantity.Devices {
 	return quantity.Device * quantity.Devices(held) / quantity.Devices(all*int64(p.Replicas))
 }
 
-// Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
+// Total is the device memory that a process on the pool sees as the whole: the device's, or the instance's. 0: unknown.
 func (p *Pool) Total() quantity.MiB {
 	if p.MIGProfile != "" {
 		return p.InstanceMemory
@@ -151,8 +152,8 @@ func (p *Pool) Sharing() *strategies.Strategy { return strategies.Named(p.Strate
 // Provider is the provider of the pool's MPS daemon; the zero Provider where it has none.
 func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed(p.MPSProvider) }
 
-// keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
-// is one container's own. Claims add up to the device, so that each takes a little more than its slice.
+// keepFree sets the reserve of a device: the larger of a part and an amount, and nothing of a MIG instance that is one
+// container's own. Claims add up to the device, so that each takes a little more than its slice.
 func (p *Pool) keepFree(spec config.ReserveSpec) {
 	if p.Sharing().Claims {
 		p.Reserve = spec.BesideClaim()
@@ -183,7 +184,7 @@ func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
 // Remembered reports whether no node offers the pool any more.
 func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
 
-// Offer is what pods request to get a slice of the pool.
+// Offer is the resource or class that pods request to get a slice of the pool.
 func (p *Pool) Offer() string {
 	if p.Resource == "" && p.DeviceClass != "" {
 		return "claims of DeviceClass " + p.DeviceClass
@@ -191,7 +192,7 @@ func (p *Pool) Offer() string {
 	return p.Resource
 }
 
-// Describe names a pool by what a user recognises: its MIG profile or its name.
+// Describe names a pool by a name that users recognize: its MIG profile or its own.
 func (p *Pool) Describe() string {
 	name := "pool " + p.Name
 	if p.MIGProfile != "" {
@@ -203,10 +204,10 @@ func (p *Pool) Describe() string {
 	return name
 }
 
-// TotalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
-// driver has limits of its own, and what it then tells of the total is not known.
+// TotalMayBeLimit reports whether the device's whole memory, as a process on the pool sees it, may already be its
+// limit: the driver has limits of its own, and the total that it then reports is unknown.
 func (p *Pool) TotalMayBeLimit() bool {
-	return p.DriverLimits || p.DriverMajor >= driver.FirstWithLimits
+	return p.DriverLimits || p.DriverMajor >= nvidia.DriverWithLimits
 }
 
 // Driver is the lowest version of the driver on the pool's nodes, without its patch: "580.95"; "": unknown.
@@ -217,7 +218,8 @@ func (p *Pool) Driver() string {
 	return fmt.Sprintf("%d.%d", p.DriverMajor, p.DriverMinor)
 }
 
-// Character is what decides by what slices of the pool are held, in words that change when one of it does.
+// Character lists the facts that decide how slices of the pool are enforced, in words that change when one of them
+// does.
 func (p *Pool) Character() string {
 	return fmt.Sprintf("%s %s %s, %s by %d, granular %t, reserve %s, profile %q, provider %q, driver %s, limits %t",
 		p.Resource, p.Product, p.Total(), p.Strategy, p.Replicas, p.Granular, p.Reserve, p.MIGProfile, p.MPSProvider, p.Driver(), p.DriverLimits)

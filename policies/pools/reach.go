@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// Reach says whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
+// Reach reports whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
 // which of them excludes it, for people. Tolerations that admission adds by itself for the pool's resource name
 // (ExtendedResourceToleration: key = resource) count as present, and so do extra.
 //
@@ -49,14 +49,14 @@ const (
 	stageReached
 )
 
-// maxTermChecks bounds what a pod's affinity may cost on a pool of many kinds of nodes; beyond it, nothing excludes.
+// maxTermChecks bounds the cost of a pod's affinity on a pool of many kinds of nodes; beyond it, nothing excludes.
 const maxTermChecks = 1 << 18
 
-// constraints are what a pod demands of its node.
+// constraints are a pod's demands on its node.
 type constraints struct {
 	pod     *corev1.Pod
 	terms   *corev1.NodeSelector // nil: none
-	byName  bool                 // they can tell nodes apart by name
+	byName  bool                 // they can distinguish nodes by name
 	patient int                  // checks left, see maxTermChecks
 }
 
@@ -74,7 +74,7 @@ func constraintsOf(pod *corev1.Pod) *constraints {
 	return c
 }
 
-// termNames reports whether a term can tell nodes apart by name.
+// termNames reports whether a term can distinguish nodes by name.
 func termNames(term *corev1.NodeSelectorTerm) bool {
 	for i := range term.MatchExpressions {
 		if term.MatchExpressions[i].Key == corev1.LabelHostname {
@@ -141,7 +141,7 @@ func (c *constraints) tolerates(taint *corev1.Taint, resource string, extra []co
 	return podspec.AnyTolerates(c.pod.Spec.Tolerations, taint) || podspec.AnyTolerates(extra, taint)
 }
 
-// why says what excludes the pool.
+// why names the constraint that excludes the pool.
 func (c *constraints) why(at stage, taint *corev1.Taint) string {
 	switch {
 	case at == stageTaint && taint != nil:

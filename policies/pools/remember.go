@@ -10,7 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// Bounds of what is kept of pools without a node.
+// Bounds of the memory of pools without a node.
 const (
 	maxRemembered = 256
 	maxLastNodes  = 64
@@ -20,7 +20,7 @@ const (
 // resources one after the other.
 const settling = time.Minute
 
-// Known is what was known of pools before.
+// Known is the earlier knowledge of pools.
 type Known struct {
 	Saved  []Pool // as saved, without nodes
 	Before []Pool // of the moment before, with nodes
@@ -44,7 +44,7 @@ func (k Known) pools() []Pool {
 		at := slices.IndexFunc(out, func(p Pool) bool { return p.Name == before.Name })
 		switch {
 		case at < 0 && len(before.Nodes) == 0:
-			continue // what is saved no more was forgotten, here or by another replica
+			continue // a pool that is no longer saved was forgotten, here or by another replica
 		case at < 0:
 			out = append(out, *before)
 			at = len(out) - 1

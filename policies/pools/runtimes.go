@@ -2,19 +2,16 @@ package pools
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	nodev1 "k8s.io/api/node/v1"
 )
 
-// Runtimes are what a cluster tells about how a container that requests no GPU reaches NVIDIA's driver.
+// Runtimes are a cluster's facts about how a container that requests no GPU reaches NVIDIA's driver.
 type Runtimes struct {
 	// Classes are the RuntimeClasses of NVIDIA's handlers, the one to prefer first.
 	Classes []runtimeClass `json:"classes,omitempty"`
-	// Operator is what the GPU Operator's ClusterPolicy says; nil: there is none, or it may not be read.
+	// Operator holds the GPU Operator's settings from its ClusterPolicy; nil: there is none, or it may not be read.
 	Operator *Operator `json:"operator,omitempty"`
 }
 
@@ -38,7 +35,7 @@ type Operator struct {
 // nvidiaHandlers are the names under which NVIDIA's toolkit installs its runtimes, the one to prefer first.
 var nvidiaHandlers = []string{"nvidia", "nvidia-cdi", "nvidia-legacy"}
 
-// maxRuntimeClasses bounds what is kept.
+// maxRuntimeClasses bounds the list.
 const maxRuntimeClasses = 16
 
 // RuntimesOf reads the RuntimeClasses of a cluster.
@@ -59,39 +56,6 @@ func RuntimesOf(classes []*nodev1.RuntimeClass, operator *Operator) Runtimes {
 	})
 	out.Classes = out.Classes[:min(len(out.Classes), maxRuntimeClasses)]
 	return out
-}
-
-// ReadOperator reads a ClusterPolicy from JSON.
-func ReadOperator(clusterPolicy []byte) (*Operator, error) {
-	var read struct {
-		Spec struct {
-			CDI struct {
-				Enabled          bool `json:"enabled"`
-				NRIPluginEnabled bool `json:"nriPluginEnabled"`
-			} `json:"cdi"`
-			Toolkit struct {
-				Env []struct {
-					Name  string `json:"name"`
-					Value string `json:"value"`
-				} `json:"env"`
-			} `json:"toolkit"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(clusterPolicy, &read); err != nil {
-		return nil, fmt.Errorf("read ClusterPolicy: %w", err)
-	}
-	o := &Operator{CDI: read.Spec.CDI.Enabled, NRIPlugin: read.Spec.CDI.NRIPluginEnabled}
-	for _, e := range read.Spec.Toolkit.Env {
-		switch e.Name {
-		case "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED":
-			o.IgnoresVariable = strings.EqualFold(e.Value, "false")
-		case "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS":
-			o.AcceptsMounts = strings.EqualFold(e.Value, "true")
-		case "NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES":
-			o.ManagementNamespaces = strings.FieldsFunc(e.Value, func(r rune) bool { return r == ',' || r == ' ' })
-		}
-	}
-	return o, nil
 }
 
 // OnPool are the names of the classes that pods on the pool's nodes can have.

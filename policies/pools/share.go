@@ -6,52 +6,43 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
 // Devices have seven compute slices for MIG. These profiles are of devices that have four: the A30 and the RTX PRO 6000, whose
 // smallest has a name that larger devices use, too.
-var (
-	profileText = regexp.MustCompile(`^([1-7])g\.[0-9]+gb`) // 1g.10gb.me has media extensions
-	ofFour      = []string{"1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb"}
-)
+var ofFour = []mig.Profile{{Slices: 1, Gigabytes: 6}, {Slices: 2, Gigabytes: 12}, {Slices: 4, Gigabytes: 24}, {Slices: 2, Gigabytes: 48}, {Slices: 4, Gigabytes: 96}}
 
 // migSlices is how many of a device's compute slices an instance has. One that cannot be read counts as all of them.
 func migSlices(profile, product string) (held, all int64) {
-	read := profileText.FindStringSubmatch(profile)
-	if read == nil {
+	read, ok := mig.Parse(profile)
+	if !ok || read.Compute > 0 || read.Slices > 7 {
 		return 1, 1
 	}
-	held, all = int64(read[1][0]-'0'), 7
-	if slices.Contains(ofFour, read[0]) || read[0] == "1g.24gb" && strings.Contains(product, "RTX") {
-		all = 4
+	read.Attributes = "" // 1g.10gb.me has media extensions
+	if slices.Contains(ofFour, read) || read == (mig.Profile{Slices: 1, Gigabytes: 24}) && strings.Contains(product, "RTX") {
+		return int64(read.Slices), 4
 	}
-	return held, all
+	return int64(read.Slices), 7
 }
+
+// productMemory is a device's memory in gigabytes. Under MIG strategy single no label has it, but the product may:
+// NVIDIA-A100-SXM4-80GB-MIG-1g.20gb.
+var productMemory = regexp.MustCompile(`\b([0-9]{1,4})GB\b`)
 
 // memoryShare is how many parts of the device's memory an instance of the pool has; 0: not known.
 func (p *Pool) memoryShare() int64 {
-	q := Pool{InstanceMemory: p.InstanceMemory, DeviceMemory: p.DeviceMemory}
-	if q.InstanceMemory == 0 || q.DeviceMemory == 0 {
-		q.InstanceMemory, q.DeviceMemory = numberIn(profileMemory, p.MIGProfile), numberIn(productMemory, p.Product)
+	if p.InstanceMemory > 0 && p.DeviceMemory > 0 {
+		return min(partsOf(int64(p.InstanceMemory), int64(p.DeviceMemory)), memoryParts)
 	}
-	if q.InstanceMemory == 0 || q.DeviceMemory == 0 {
+	profile, ok := mig.Parse(p.MIGProfile)
+	found := productMemory.FindStringSubmatch(p.Product)
+	if !ok || found == nil {
 		return 0
 	}
-	return min(q.partsOf(), memoryParts)
-}
-
-// Under MIG strategy single no label has the device's memory, but its product may: NVIDIA-A100-SXM4-80GB-MIG-1g.20gb.
-var (
-	profileMemory = regexp.MustCompile(`^[1-7]g\.([0-9]{1,4})gb`)
-	productMemory = regexp.MustCompile(`\b([0-9]{1,4})GB\b`)
-)
-
-func numberIn(pattern *regexp.Regexp, text string) quantity.MiB {
-	found := pattern.FindStringSubmatch(text)
-	if found == nil {
+	device, _ := strconv.ParseInt(found[1], 10, 64) // the pattern has at most four digits
+	if device == 0 {
 		return 0
 	}
-	n, _ := strconv.ParseInt(found[1], 10, 64)
-	return quantity.MiB(n)
+	return min(partsOf(int64(profile.Gigabytes), device), memoryParts)
 }

@@ -9,18 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
-	"github.com/gpuslice/gpuslice/policies/internal/deviceclass"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// classOffers are what device classes offer of the devices of nodes, by the nodes' names, each in the order of resource names.
+// classOffers are the offers of device classes on nodes, by the nodes' names, each in the order of resource names.
 type classOffers map[string][]Pool
 
-// of is what a node offers under a resource name; ok is false where it offers nothing by that name.
+// of returns a node's offer under a resource name; ok is false if it offers nothing by that name.
 func (o classOffers) of(node *corev1.Node, resource string) (offer Pool, ok bool) {
 	if _, ok := node.Status.Allocatable[corev1.ResourceName(resource)]; ok {
 		return readOffer(node, resource), true
@@ -81,17 +79,17 @@ func (s Source) current() map[string][]*resourcev1.ResourceSlice {
 	return out
 }
 
-// add adds a device of a node to what the node offers. Devices that no class offers are reported for NVIDIA's driver alone: of
-// others nobody knows whether they are GPUs.
+// add adds a device of a node to the node's offers. Devices that no class offers are reported for NVIDIA's driver
+// alone: others may not be GPUs.
 func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
 	resource := d.resource()
 	class, why := s.classOf(driver, resource, d)
-	if class == "" && driver != resourcename.NVIDIADriver {
+	if class == "" && driver != nvidia.DRADriver {
 		return
 	}
 	next, have := classOffer(node, class, driver, resource, d), offers[resource]
-	next.ClaimsInstances = class != "" && driver == resourcename.NVIDIADriver && claimtemplate.Takes(d.profile) &&
-		deviceclass.Chooses(s.Classes[claimtemplate.ClassInstances], driver, d.kind, d.profile)
+	next.ClaimsInstances = class != "" && driver == nvidia.DRADriver && claims.Takes(d.profile) &&
+		claims.ClassChooses(s.Classes[claims.ClassInstances], driver, d.kind, d.profile)
 	if why != "" {
 		next.Strategy, next.Notes = "", []string{why}
 	}
@@ -106,8 +104,8 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 	}
 }
 
-// addClaims adds what claims get of a device to what its node offers: devices of one size and product are one offer. Other devices
-// than GPUs have memory too.
+// addClaims adds the claimable part of a device to its node's offers: devices of one size and product are one offer.
+// Other devices than GPUs have memory too.
 func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
 	if d.claims.largest == 0 || d.profile != "" || !d.saysGPU(driver) {
 		return
@@ -136,7 +134,7 @@ func (r *nodeReader) placeByLabels() {
 	r.require(corev1.LabelInstanceTypeStable, labelGKEAccelerator, strategies.LabelTrustDomain)
 }
 
-// classOffer is what a node offers with one device: a Pool without a name, nodes or site.
+// classOffer is a node's offer of one device: a Pool without a name, nodes or site.
 func classOffer(node *corev1.Node, class, driver, resource string, d *device) Pool {
 	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, DeviceDriver: driver, Product: d.product, MIGProfile: d.profile,
 		Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
@@ -158,8 +156,8 @@ func classOffer(node *corev1.Node, class, driver, resource string, d *device) Po
 	return r.pool
 }
 
-// tellApart makes pools that device classes offer require the names of their nodes where no label tells these from nodes that
-// offer something else under the same resource name.
+// tellApart makes pools of device classes require the names of their nodes if no label distinguishes these from nodes
+// with another offer under the same resource name.
 func tellApart(all map[string]*gathered) {
 	keys := slices.Sorted(maps.Keys(all))
 	mixed := map[string]string{} // by key, the pool whose nodes match too
@@ -176,11 +174,11 @@ func tellApart(all map[string]*gathered) {
 	}
 }
 
-// claimTells reports whether a claim tells devices of one pool from those of the other, so that labels of nodes need not: by its class or
-// the devices' memory, or because they differ in nothing but the product.
+// claimTells reports whether a claim distinguishes devices of one pool from those of the other, so that labels of nodes
+// need not: by its class or the devices' memory, or because they differ in nothing but the product.
 func claimTells(a, b *Pool) bool {
 	return a.Sharing().Claims && (a.DeviceClass != b.DeviceClass || a.DeviceMemory != b.DeviceMemory ||
-		driver.Generation(a.DriverMajor) == driver.Generation(b.DriverMajor) && a.TrustDomain == b.TrustDomain)
+		nvidia.DriverGeneration(a.DriverMajor) == nvidia.DriverGeneration(b.DriverMajor) && a.TrustDomain == b.TrustDomain)
 }
 
 // admits reports whether a node of other meets all that g requires.
@@ -201,7 +199,7 @@ func (g *gathered) requireNames(other string) {
 	}
 	if len(names) < len(g.nodes) || len(names) > maxLastNodes {
 		g.pool.Strategy = ""
-		g.note("no label tells its %d nodes from those of pool %s, which offer something else as %s: give them different values of label %s, or declare the pool",
+		g.note("no label distinguishes its %d nodes from those of pool %s, which offer something else as %s: give them different values of label %s, or declare the pool",
 			len(g.nodes), message.Quote(other), g.pool.Resource, corev1.LabelInstanceTypeStable)
 		return
 	}

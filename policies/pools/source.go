@@ -10,8 +10,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// Source is what pools are read from: nodes, on which device plugins offer GPUs, and what drivers of dynamic resource allocation
-// publish, whose GPUs device classes offer by resource names.
+// Source holds the objects that pools are read from: nodes, on which device plugins offer GPUs, and the ResourceSlices
+// of drivers of dynamic resource allocation, whose GPUs device classes offer by resource names.
 type Source struct {
 	Nodes   []*corev1.Node
 	Slices  []*resourcev1.ResourceSlice
@@ -26,9 +26,9 @@ func FromNodes(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) [
 // Pools derives the pools of a cluster: those that spec declares first, then one for each distinct offer of
 // the nodes that no declaration claims, then those remembered that no node offers any more. The order is stable.
 //
-// A node offers what its allocatable holds more than 0 of, under the strategy that its labels tell, and what device classes
-// offer of its devices. Cordoned nodes count, nodes that are being deleted do not. Neither objects nor remembered are changed;
-// labels are shared with nodes only by value.
+// A node offers the resources of which its allocatable holds more than 0, under the strategy of its labels, and the
+// offers of device classes on its devices. Cordoned nodes count, nodes that are being deleted do not. Neither objects
+// nor remembered are changed; labels are shared with nodes only by value.
 func (s Source) Pools(spec config.PoolsSpec, remembered []Pool) []Pool {
 	live := slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool {
 		return n == nil || n.DeletionTimestamp != nil
@@ -40,7 +40,8 @@ func (s Source) Pools(spec config.PoolsSpec, remembered []Pool) []Pool {
 	return append(pools, withoutNodes(pools, spec, remembered)...)
 }
 
-// Slim drops of a ResourceSlice what no pool is made of: a node with dynamic MIG has more than a hundred devices.
+// Slim drops the fields of a ResourceSlice that pools do not use: a node with dynamic MIG has more than a hundred
+// devices.
 func (Source) Slim(s *resourcev1.ResourceSlice) {
 	s.ManagedFields, s.Annotations, s.Spec.SharedCounters = nil, nil, nil
 	for i := range s.Spec.Devices {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // cards are what nvidia-smi and GPU feature discovery call the whole memory of real devices, in MiB.
@@ -50,7 +49,7 @@ func TestUsable(t *testing.T) {
 	t.Run("all of a device is not more than the device", func(t *testing.T) {
 		t.Parallel()
 		for card, total := range cards() {
-			for n := 1; n <= strategies.MaxReplicas; n *= 2 {
+			for n := 1; n <= quantity.MaxReplicas; n *= 2 {
 				p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
 				p.keepFree(config.ReserveSpec{})
 				if got := p.Usable() * quantity.MiB(n); got > total-max(total*3/100, 512) {

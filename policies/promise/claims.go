@@ -1,14 +1,12 @@
 package promise
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -32,49 +30,40 @@ func (c *Container) claims(have *corev1.PodResourceClaim) bool {
 	return have.Name == c.Claim && have.ResourceClaimTemplateName != nil && *have.ResourceClaimTemplateName == c.Template
 }
 
-// claimedBy reports whether the pod has the container's claim; a container without one has all that it needs.
-func (c *Container) claimedBy(spec *corev1.PodSpec) bool {
+// ClaimedBy reports whether the pod has the container's claim; a container without one has all that it needs.
+func (c *Container) ClaimedBy(spec *corev1.PodSpec) bool {
 	return c.Claim == "" || slices.ContainsFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool { return c.claims(&have) })
 }
 
-// soundClaim reports whether a build of ours may have written the claim: what is taken off a pod with a Promise has names of gpuslice's.
+// soundClaim reports whether a build of ours may have written the claim: only names of gpuslice's are removed from a
+// pod.
 func (c *Container) soundClaim() bool {
-	_, err := claimtemplate.Parse(c.Template)
+	_, err := claims.Parse(c.Template)
 	return err == nil && podspec.IsOurClaim(c.Claim) && c.Resource == "" && c.Granule == 0
 }
 
-// claimsAlone reports whether the container shares its claim with none before it in the list.
-func (c *Container) claimsAlone(before []Container) bool {
+// ClaimsAlone reports whether the container shares its claim with none before it in the list.
+func (c *Container) ClaimsAlone(before []Container) bool {
 	return !slices.ContainsFunc(before, func(other Container) bool { return other.Claim == c.Claim })
-}
-
-// unclaimed are the containers whose claims the pod does not have: where two are promised one claim, it has but one of them.
-func (p *Promise) unclaimed(spec *corev1.PodSpec) (out []string) {
-	for i := range p.Containers {
-		if c := &p.Containers[i]; c.Claim != "" && (!c.claimedBy(spec) || !c.claimsAlone(p.Containers[:i])) {
-			out = append(out, fmt.Sprintf("claim %q of container %s", c.Claim, message.Quote(c.Name)))
-		}
-	}
-	return out
 }
 
 // Instance is the MIG profile of which the container gets an instance instead of a share, where one is free; "": of none.
 func (c *Container) Instance() string {
-	t, _ := claimtemplate.Parse(c.Template) // a container without a claim has none
-	return t.First
+	t, _ := claims.Parse(c.Template) // a container without a claim has none
+	return t.Preferred
 }
 
-// mayGetInstances reports whether each container may get an instance.
-func (p *Promise) mayGetInstances() bool {
+// MayGetInstances reports whether each container may get an instance.
+func (p *Promise) MayGetInstances() bool {
 	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Instance() == "" })
 }
 
-// GotInstance reports whether the container's claim was given an instance, where it might as well have got a share. Names of requests mean
-// nothing in a claim that asks for something else than its template does.
+// GotInstance reports whether the container's claim was given an instance, although a share was allowed too. Names of
+// requests mean nothing in a claim that differs from its template.
 func (c *Container) GotInstance(claim *resourcev1.ResourceClaim) bool {
-	if c.Instance() == "" || claim.Status.Allocation == nil || claimtemplate.Lies(c.Template, &claim.Spec) {
+	if c.Instance() == "" || claim.Status.Allocation == nil || claims.Lies(c.Template, &claim.Spec) {
 		return false
 	}
 	results := claim.Status.Allocation.Devices.Results
-	return len(results) == 1 && results[0].Request == claimtemplate.GivesInstance
+	return len(results) == 1 && results[0].Request == claims.GivesInstance
 }

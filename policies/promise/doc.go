@@ -1,6 +1,6 @@
-// Package promise holds what a pod was given: the Promise, its signature, and its edits of a pod. Each kind of edit is one file,
-// edit_KIND.go, that applies, reverts and restores it.
+// Package promise holds the record of a pod's slices: the Promise, its text, its signature, and the planned tiers.
+// Package podedit writes it on a pod, and package accounting charges for it.
 //
-// What is planned stands in the Promise, signed and for the images that the pod was created with, and in an annotation, for those
-// that it has now: a build that misses either denies the pod, so none can leave one out while builds serve side by side.
+// The plan is in the Promise, signed and for the images that the pod was created with, and in an annotation, for its
+// present images: a build that misses either denies the pod, so none can leave one out while builds serve side by side.
 package promise

@@ -2,20 +2,19 @@ package promise
 
 import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// Granular reports whether what the container requests are parts of one device. They are those of the day: where a device
-// has other parts now, Count stands for another amount of memory.
+// Granular reports whether the container requests parts of one device. They are those of the day: if a device has other
+// parts now, Count stands for another amount of memory.
 func (c *Container) Granular() bool { return c.Granule > 0 }
 
 // holdsSlice reports whether the parts are those of one device, and the slice fits them.
 func (c *Container) holdsSlice() bool {
-	return c.Replicas > 1 && c.Replicas <= strategies.MaxReplicas && c.Granule <= quantity.MaxMemory &&
+	return c.Replicas > 1 && c.Replicas <= quantity.MaxReplicas && c.Granule <= quantity.MaxMemory &&
 		c.Count > 0 && c.Count <= int64(c.Replicas) && c.Rounding() >= 0
 }
 
-// Rounding is what the container's parts hold beyond its slice.
+// Rounding is the memory of the container's parts beyond its slice.
 func (c *Container) Rounding() quantity.MiB {
 	return quantity.MiB(c.Count)*c.Granule - c.Slice
 }

@@ -11,21 +11,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Version is the version of the rules by which this build plans and applies.
 const Version = 1
 
-// maxPromise bounds the annotation that is parsed.
-const maxPromise = 64 << 10
+// MaxText is the longest annotation that is parsed, in bytes.
+const MaxText = 64 << 10
 
-// Promise is what a pod was given. It is recorded on the pod, so that what was given can be judged later without the
-// policy and pools it was planned from.
+// Promise records a pod's slices and edits. It is stored on the pod, so that they can be judged later without the
+// policy and pools of the plan.
 type Promise struct {
 	Version     int                       `json:"v"`
 	Namespace   string                    `json:"namespace"`
@@ -43,7 +43,7 @@ type Promise struct {
 	Pod     written      `json:"pod,omitzero"`
 	Charge  quota.Charge `json:"charge"`
 	Planned Planned      `json:"planned"`
-	// Slice is what the pod was given, in words: "8Gi of NVIDIA A100". A Promise of an earlier build has none, and the pod
+	// Slice is the pod's slice, in words: "8Gi of NVIDIA A100". A Promise of an earlier build has none, and the pod
 	// then neither summary nor label of the tier.
 	Slice string `json:"slice,omitempty"`
 	// Signature is over all the words before it, so it stays the last field.
@@ -63,7 +63,7 @@ type Container struct {
 	Devices  quantity.Devices     `json:"devices,omitzero"`   // GPU equivalents, of all its GPUs; 0: an earlier build did not count them
 	Slice    quantity.MiB         `json:"slice,omitzero"`
 	Limit    quantity.MiB         `json:"limit,omitzero"`
-	Env      []envvar.Literal     `json:"env,omitempty"`
+	Env      []podspec.Variable   `json:"env,omitempty"`
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
 	Args     []string             `json:"args,omitempty"` // at the end of its arguments
 	Shim     string               `json:"shim,omitempty"` // how its Python loads the shim
@@ -77,10 +77,10 @@ type Container struct {
 
 // UsesMPS reports whether the container is given the pipe of an MPS daemon.
 func (c *Container) UsesMPS() bool {
-	return slices.ContainsFunc(c.Env, func(v envvar.Literal) bool { return v.Name == envvar.MPSPipe })
+	return slices.ContainsFunc(c.Env, func(v podspec.Variable) bool { return v.Name == nvidia.EnvMPSPipe })
 }
 
-// written is what was written into the pod itself.
+// written records the edits of the pod itself.
 type written struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	SchedulerName     string `json:"schedulerName,omitempty"`
@@ -90,30 +90,10 @@ type written struct {
 	NeedsHostIPC bool `json:"needsHostIPC,omitempty"`
 }
 
-// Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.
-type Planned struct {
-	Strategy   api.StrategyName   `json:"strategy"`
-	Pool       string             `json:"pool"`
-	Tier       api.Tier           `json:"tier"` // the strongest that holds for every container
-	Containers []PlannedContainer `json:"containers"`
-	Notes      []string           `json:"notes,omitempty"` // what is not enforced, and why
-}
-
-// PlannedContainer is what holds one container's slice.
-type PlannedContainer struct {
-	Name      string     `json:"name"`
-	Memory    string     `json:"memory"`
-	Limit     string     `json:"limit,omitempty"` // where it differs from memory
-	Compute   int        `json:"compute,omitempty"`
-	Tiers     []api.Tier `json:"tiers"`
-	Framework string     `json:"framework,omitempty"` // "pytorch 2.4 (image tag)"
-	Cap       string     `json:"cap,omitempty"`       // the framework's cap in force
-}
-
 // TooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
 // hold much are written out to be measured.
 func (p *Promise) TooLong() *api.Violation {
-	const each = 1 << 10 // what a container needs beside its variables, generously
+	const each = 1 << 10 // a container's needs beside its variables, generously
 	size := 0
 	for i := range p.Containers {
 		size += each
@@ -121,15 +101,15 @@ func (p *Promise) TooLong() *api.Violation {
 			size += 2 * (len(v.Name) + len(v.Value))
 		}
 	}
-	if size < maxPromise/2 || len(p.Encode())+maxSignature <= maxPromise {
+	if size < MaxText/2 || len(p.Encode())+maxSignature <= MaxText {
 		return nil
 	}
 	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(
 		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
-		len(p.Containers), maxPromise)}
+		len(p.Containers), MaxText)}
 }
 
-// Container returns what the Promise gives a container; a nil Promise gives nothing.
+// Container returns the Promise's record of a container; a nil Promise has none.
 func (p *Promise) Container(name string) *Container {
 	if p == nil {
 		return nil
@@ -140,6 +120,11 @@ func (p *Promise) Container(name string) *Container {
 		}
 	}
 	return nil
+}
+
+// HasVolume reports whether the Promise gives the pod a volume of that name; a nil Promise gives none.
+func (p *Promise) HasVolume(name string) bool {
+	return p != nil && slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
 
 // Encode is the annotation's text.
@@ -154,11 +139,14 @@ func (p *Promise) Encode() string {
 	return string(b)
 }
 
-// Decode reads the annotation gpuslice.dev/promise. It denies what is too long, malformed, or of a version
-// that this build does not know (it reads its own version and the one before).
+// Decode reads the annotation gpuslice.dev/promise. It denies text that is too long, malformed, or of a version that
+// this build does not know (it reads its own version and the one before).
 func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 
-// errMalformed stands for errors of the decoder, which says the same in other words each time.
+// DecodeNewer is Decode that also reads a newer version, as far as this build knows it: for who trusts the text.
+func DecodeNewer(text string) (*Promise, error) { return decodeAny(text, true) }
+
+// errMalformed replaces errors of the decoder, whose text varies for one cause.
 var errMalformed = errors.New("it is not a promise as gpuslice writes it")
 
 // decode reads the volumes last, which alone have quantities: whoever writes a pod writes the annotation, and "1e-10000000" takes
@@ -182,8 +170,8 @@ func (p *Promise) decode(text []byte) error {
 
 // decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.
 func decodeAny(text string, newer bool) (*Promise, error) {
-	if len(text) > maxPromise {
-		return nil, fmt.Errorf("the promise is longer than %d bytes", maxPromise)
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("the promise is longer than %d bytes", MaxText)
 	}
 	var p Promise
 	if err := p.decode([]byte(text)); err != nil {
@@ -201,15 +189,12 @@ func decodeAny(text string, newer bool) (*Promise, error) {
 	return &p, nil
 }
 
-// check denies what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
-// promise says it was before.
+// check denies promises that no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read
+// in the state that the promise records as its earlier one.
 func (p *Promise) check() error {
 	for _, r := range p.Request.Containers {
 		if err := r.Size.Bounded(); err != nil {
 			return fmt.Errorf("request of container %s: %w", message.Quote(r.Name), err)
-		}
-		if r.Foreign != nil && !spellings.Resources(r.Foreign) {
-			return fmt.Errorf("request of container %s: no other system reads its resources", message.Quote(r.Name))
 		}
 	}
 	for at, c := range p.Containers {
@@ -219,7 +204,7 @@ func (p *Promise) check() error {
 			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
 		case c.Claim+c.Template != "" && !c.soundClaim():
 			return fmt.Errorf("container %s was promised a claim that is none of gpuslice's", message.Quote(c.Name))
-		case c.Claim != "" && !c.claimsAlone(p.Containers[:at]):
+		case c.Claim != "" && !c.ClaimsAlone(p.Containers[:at]):
 			return fmt.Errorf("container %s was promised another container's claim", message.Quote(c.Name))
 		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
 		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:

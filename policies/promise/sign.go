@@ -16,8 +16,8 @@ import (
 // signedAs separates these signatures from any other use of the same key.
 const signedAs = "gpuslice.dev/promise\n"
 
-// The signature is the last field of the annotation's text, so that all before it is what was signed: a build that does
-// not know every field can still tell whose words they are.
+// The signature is the last field of the annotation's text, so that it signs all before it: a build that does not know
+// every field can still tell who signed it.
 const (
 	signatureBegin = `,"sig":"`
 	signatureEnd   = `"}`
@@ -27,11 +27,11 @@ const (
 // minKey is the least length of a key, in bytes.
 const minKey = 32
 
-// Keys sign Promises and tell which to trust. The zero Keys sign nothing and trust nothing.
+// Keys sign Promises and select the trusted ones. The zero Keys sign nothing and trust nothing.
 type Keys struct{ keys [][]byte }
 
-// NewKeys returns Keys that sign with the first key and trust what any of them signed. Keys of less than 32
-// bytes are left out.
+// NewKeys returns Keys that sign with the first key and trust signatures of any of them. Keys of less than 32 bytes are
+// left out.
 func NewKeys(keys ...[]byte) Keys {
 	var out Keys
 	for _, k := range keys {
@@ -59,7 +59,7 @@ func (k Keys) Sign(p *Promise) {
 	}
 }
 
-// sign is the annotation's text of what was signed.
+// sign is the annotation's text of signed words.
 func sign(words, signature string) string {
 	return strings.TrimSuffix(words, "}") + signatureBegin + signature + signatureEnd
 }
@@ -84,17 +84,17 @@ func (k Keys) PromiseOf(pod *corev1.Pod) *Promise {
 	if _, found := k.signer(text); found < 0 {
 		return nil
 	}
-	p, err := decodeAny(text, true)
-	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Sound() || p.Charge.Slices+p.Charge.GPUs == 0 {
-		return nil
-	}
-	return p
+	return promiseOn(pod, true)
 }
 
-// ClaimedPromise returns the Promise that the pod says it was given, or nil: for tools without keys, which show it and let
-// nothing rest on it.
-func ClaimedPromise(pod *corev1.Pod) *Promise {
-	p, err := Decode(pod.Annotations[api.AnnotationPromise])
+// ClaimedPromise returns the Promise on the pod whether or not it is trusted, or nil: for tools without keys, which
+// show it and let nothing rest on it.
+func ClaimedPromise(pod *corev1.Pod) *Promise { return promiseOn(pod, false) }
+
+// promiseOn returns the Promise on the pod, of a newer version too if newer is true; nil: it is not the pod's own, or charges
+// for nothing.
+func promiseOn(pod *corev1.Pod, newer bool) *Promise {
+	p, err := decodeAny(pod.Annotations[api.AnnotationPromise], newer)
 	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Sound() || p.Charge.Slices+p.Charge.GPUs == 0 {
 		return nil
 	}
@@ -104,15 +104,15 @@ func ClaimedPromise(pod *corev1.Pod) *Promise {
 // Newer reports whether a later build's rules made the Promise, which this build cannot apply.
 func (p *Promise) Newer() bool { return p.Version > Version }
 
-// Unsigned is the annotation's text without its signature: what two builds must agree on who do not share a key.
+// Unsigned is the annotation's text without its signature: two builds that do not share a key must agree on it.
 func Unsigned(text string) string {
 	words, _ := cutSignature(text)
 	return words
 }
 
-// signer returns what was signed and which of the keys did, or -1.
+// signer returns the signed text and the index of the key that signed it, or -1.
 func (k Keys) signer(text string) (words string, found int) {
-	if len(text) > maxPromise {
+	if len(text) > MaxText {
 		return "", -1
 	}
 	words, sig := cutSignature(text)

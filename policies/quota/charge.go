@@ -15,7 +15,7 @@ func (c Charge) Most(d Charge) Charge {
 	return Charge{max(c.Memory, d.Memory), max(c.Slices, d.Slices), max(c.GPUs, d.GPUs), max(c.Devices, d.Devices)}
 }
 
-// Charge is what a container or pod counts for: the dimensions of limits and quota.
+// Charge is the charge of a container or pod: the dimensions of limits and quota.
 type Charge struct {
 	Memory quantity.MiB `json:"memory,omitzero"` // slices x GPUs
 	Slices int64        `json:"slices,omitempty"`
@@ -24,7 +24,7 @@ type Charge struct {
 	Devices quantity.Devices `json:"devices,omitzero"`
 }
 
-// Sound reports whether no dimension is negative or beyond what sums can hold.
+// Sound reports whether no dimension is negative or too large for sums.
 func (c Charge) Sound() bool {
 	least, most := min(int64(c.Memory), c.Slices, c.GPUs, int64(c.Devices)), max(c.Slices, c.GPUs, int64(c.Devices))
 	return least >= 0 && most <= quantity.MaxCharge && c.Memory <= quantity.MaxMemory

@@ -11,11 +11,11 @@ import (
 type dimension struct {
 	// Name is the word of the policy document, of denials and of metrics.
 	Name string
-	// Amount is what a charge counts for in this dimension.
+	// Amount is the part of a charge in this dimension.
 	Amount func(Charge) int64
 	// Limit is the most that a quota allows; false: it does not limit this dimension.
 	Limit func(Limits) (int64, bool)
-	// Unknown reports whether what the pod holds is unknown. A quota on such a dimension denies it.
+	// Unknown reports whether the pod's holding is unknown. A quota on such a dimension denies it.
 	Unknown func(Holding) bool
 	// Unit and Parts are how much one of the amount is where plain numbers are written: Unit / Parts.
 	Unit, Parts int64
@@ -23,7 +23,7 @@ type dimension struct {
 	Text func(int64) string
 }
 
-// Dimensions lists what a quota can count, in the order of denials.
+// Dimensions lists the dimensions of quotas, in the order of denials.
 func Dimensions() []dimension {
 	return []dimension{
 		{

@@ -1,3 +1,3 @@
-// Package quota is the arithmetic of quotas: what a pod counts for (Charge, Holding), the parts of a budget (Scope), its limits, and
-// where a pod does not fit (Excess). Sums saturate far below an overflow.
+// Package quota is the arithmetic of quotas: a pod's charge (Charge, Holding), the parts of a budget (Scope), its
+// limits, and the limits that a pod exceeds (Excess). Sums saturate far below an overflow.
 package quota

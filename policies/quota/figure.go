@@ -16,8 +16,8 @@ type Figure struct {
 	Reserved  float64 `json:"reserved"` // promised to pods that were let in and are not listed yet
 }
 
-// Figures says how the limits of a quota stand, in their order. used is what living pods hold within a scope, taken that
-// and what is reserved.
+// Figures lists the usage of each limit of a quota, in their order. used is the total of living pods within a scope,
+// taken that total with reservations.
 func (q Quota) Figures(used, taken func(Scope) Charge) (out []Figure) {
 	for _, l := range q.Limits {
 		have, all := used(l.Scope), taken(l.Scope)
@@ -36,7 +36,8 @@ func (q Quota) Figures(used, taken func(Scope) Charge) (out []Figure) {
 	return out
 }
 
-// Part is what the scope narrows its budget to, as metrics name it: "pool/NAME", "class/NAME", "" for all of it.
+// Part is the part of its budget that the scope selects, as metrics name it: "pool/NAME", "class/NAME", "" for all of
+// it.
 func (s Scope) Part() string {
 	switch {
 	case s.Pool != "":

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/unitcount"
 )
 
 // rule is the rule of denials for want of quota.
 const rule api.Rule = "quota"
 
-// Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
+// Quota limits the total of the pods of one budget: limits, each on a part of the budget.
 type Quota struct {
 	Limits []Limit
 }
@@ -37,22 +37,22 @@ type Scope struct {
 	Pods     *podScopes
 }
 
-// Holding is what one pod holds of a budget, or several pods of one namespace, pools and traits together.
+// Holding is one pod's charge to a budget, or that of several pods of one namespace, pools and traits together.
 type Holding struct {
 	Namespace string `json:"namespace"`
 	// Pools are those where the pod may run. Where there are several it counts in each of them.
 	Pools  []string `json:"pools,omitempty"`
 	Charge Charge   `json:"charge,omitzero"`
-	// Classes is what containers hold that got their slice through a class.
+	// Classes are the charges of containers that got their slice through a class.
 	Classes map[string]Charge `json:"classes,omitempty"`
 	// MemoryUnknown reports whether Charge.Memory leaves out devices whose memory is not known.
 	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
-	// Units are what ResourceQuotas count, by resource: under the names that were requested and those that are carried.
+	// Units are counts for ResourceQuotas, by resource: under the requested names and the carried ones.
 	Units  map[string]int64 `json:"units,omitempty"`
 	Traits Traits           `json:"traits,omitzero"`
 }
 
-// In is what h counts for within the scope; the zero Charge where it lies outside.
+// In is the part of h within the scope; the zero Charge if it lies outside.
 func (h Holding) In(scope Scope) Charge {
 	switch {
 	case scope.Namespace != "" && scope.Namespace != h.Namespace,
@@ -60,14 +60,14 @@ func (h Holding) In(scope Scope) Charge {
 		!scope.Pods.Match(h.Traits):
 		return Charge{}
 	case scope.Resource != "":
-		return Charge{GPUs: quantity.Sum(h.Units[scope.Resource], h.Units[unitcount.Other])}
+		return Charge{GPUs: quantity.Sum(h.Units[scope.Resource], h.Units[otherUnits])}
 	case scope.Class != "":
 		return h.Classes[scope.Class]
 	}
 	return h.Charge
 }
 
-// Plus is what h and g hold together, who are of one namespace, pools and traits. It changes neither.
+// Plus is the sum of h and g, which are of one namespace, pools and traits. It changes neither.
 func (h Holding) Plus(g Holding) Holding {
 	h.Charge = h.Charge.Plus(g.Charge)
 	h.MemoryUnknown = h.MemoryUnknown || g.MemoryUnknown
@@ -78,7 +78,7 @@ func (h Holding) Plus(g Holding) Holding {
 		}
 		classes[class] = classes[class].Plus(c)
 	}
-	h.Classes, h.Units = classes, unitcount.Plus(h.Units, g.Units)
+	h.Classes, h.Units = classes, plusUnits(h.Units, g.Units)
 	return h
 }
 
@@ -91,11 +91,11 @@ type Excess struct {
 	Limited   string
 	Left      string
 	Native    bool   // the limit is a ResourceQuota's
-	Note      string // what is left, and who holds the rest, for people
+	Note      string // the remaining amount and the holders of the rest, for people
 }
 
-// Excess returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h requests
-// nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
+// Excess returns the limits that h exceeds, given the usage within each scope. A dimension in which h requests nothing
+// never denies it, whatever is used: lowered limits stop growth, and nothing else.
 func (q Quota) Excess(used func(Scope) Charge, h Holding) []Excess {
 	var out []Excess
 	for _, limit := range q.Limits {
@@ -127,7 +127,7 @@ func (l Limit) exceeded(d dimension, h Holding, requested, have Charge) (Excess,
 	return e, true
 }
 
-// Measure returns what a holding counts for where the excess is, and how that is written.
+// Measure returns the function for a holding's amount in the dimension of the excess, and one for its text.
 func (q Quota) Measure(e Excess) (amount func(Holding) int64, text func(int64) string) {
 	for _, l := range q.Limits {
 		for _, d := range Dimensions() {
@@ -139,10 +139,10 @@ func (q Quota) Measure(e Excess) (amount func(Holding) int64, text func(int64) s
 	return func(Holding) int64 { return 0 }, formatCount
 }
 
-// dimension is what denials call the dimension within the scope.
+// dimension is the name of the dimension within the scope in denials.
 func (s Scope) dimension(d dimension) string {
 	if s.Resource != "" {
-		return resourcename.RequestsPrefix + s.Resource
+		return corev1.DefaultResourceRequestsPrefix + s.Resource
 	}
 	return d.Name
 }
@@ -151,7 +151,7 @@ func (s Scope) dimension(d dimension) string {
 //
 //	exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi
 //
-// It says nothing about quotas that would not be exceeded. No excess, no Violation.
+// It omits quotas that would not be exceeded. No excess, no Violation.
 func Denial(excess []Excess) *api.Violation {
 	var sentences []string
 	for i := 0; i < len(excess); {
@@ -168,7 +168,7 @@ func Denial(excess []Excess) *api.Violation {
 	return &api.Violation{Rule: rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
 }
 
-// excessSentence tells what one limit denies.
+// excessSentence describes the denial by one limit.
 func excessSentence(excess []Excess) string {
 	var requested, used, limited []string
 	for _, e := range excess {
@@ -186,7 +186,7 @@ func excessSentence(excess []Excess) string {
 	return text
 }
 
-// Sound reports whether nothing in h is negative or beyond what sums can hold.
+// Sound reports whether nothing in h is negative or too large for sums.
 func (h Holding) Sound() bool {
 	for _, c := range h.Classes {
 		if !c.Sound() {

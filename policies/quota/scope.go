@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Traits are what scoped ResourceQuotas tell pods apart by.
+// Traits are the properties of pods by which scoped ResourceQuotas select.
 type Traits struct {
 	PriorityClass string `json:"priority,omitempty"`
 	Terminating   bool   `json:"terminating,omitempty"` // it has a deadline
@@ -20,8 +20,8 @@ type podScopes struct {
 	scopes []corev1.ScopedResourceSelectorRequirement
 }
 
-// Narrow narrows the scope to the pods that a ResourceQuota counts. counts is false where it counts no pod at all; uncounted
-// says why the pods cannot be counted.
+// Narrow narrows the scope to the pods that a ResourceQuota counts. counts is false if it counts no pod at all;
+// uncounted is the reason why the pods cannot be counted.
 func (s *Scope) Narrow(spec corev1.ResourceQuotaSpec) (counts bool, uncounted string) {
 	var scopes []corev1.ScopedResourceSelectorRequirement
 	for _, name := range spec.Scopes {

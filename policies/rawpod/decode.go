@@ -30,8 +30,8 @@ const (
 	maxElements = 20_000
 )
 
-// Decode reads a pod's JSON. What is too large, or holds quantities that are costly to parse, is a Violation; what
-// is no pod at all is an error. Bounds are checked before anything is parsed into types. Keys are case-sensitive, as the
+// Decode reads a pod's JSON. A pod that is too large, or holds quantities that are costly to parse, is a Violation; any
+// other document is an error. Bounds are checked before anything is parsed into types. Keys are case-sensitive, as the
 // API server reads them.
 func Decode(raw []byte) (Raw, *api.Violation, error) {
 	if len(raw) > maxPodBytes {
@@ -70,7 +70,8 @@ func read(text []byte) (*corev1.Pod, error) {
 	if jsonv2.Unmarshal(text, fast) == nil {
 		return fast, nil
 	}
-	// What has a name twice, or is not UTF-8, the API server's decoder reads in a way of its own. Its errors say the same each time.
+	// The API server's decoder has its own reading of repeated names and invalid UTF-8. Its errors are the same each
+	// time.
 	exact := new(corev1.Pod)
 	return exact, kjson.UnmarshalCaseSensitivePreserveInts(text, exact)
 }

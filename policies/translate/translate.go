@@ -16,11 +16,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
@@ -28,12 +27,12 @@ import (
 type Translation struct {
 	// Systems are those whose words the pod has, as a policy's accept list names them. Without any there is nothing to translate.
 	Systems []string
-	// Words are what was read: resources, annotations, labels and selectors.
+	// Words are the spellings that were read: resources, annotations, labels and selectors.
 	Words []string
 	Pod   *corev1.Pod // nil: see Problems
-	// Request is what Pod requests, for people.
+	// Request is Pod's request, for people.
 	Request string
-	// Notes are what has no form in gpuslice and is removed, and what the author has to know besides.
+	// Notes list removed settings that have no form in gpuslice, and other notes for the author.
 	Notes []string
 	// Problems are why the pod cannot be translated.
 	Problems []string
@@ -116,7 +115,7 @@ func systemsOf(found []spellings.Found, req api.Request) (names []string) {
 	return slices.Compact(names)
 }
 
-// remove removes what was read. Node selectors stay, since nodes have them.
+// remove removes the spellings that were read. Node selectors stay, since nodes have them.
 func (t *Translation) remove(f spellings.Found) {
 	for _, name := range f.Names {
 		delete(t.Pod.Annotations, name)
@@ -136,7 +135,7 @@ func (t *Translation) remove(f spellings.Found) {
 
 // write writes the request: labels where all containers request the same and no annotation stands there, else the annotation.
 func (t *Translation) write(req api.Request) {
-	sizes := map[string]size.Size{}
+	sizes := map[string]api.Size{}
 	var words []string
 	for i := range req.Containers {
 		c := &req.Containers[i]
@@ -148,7 +147,7 @@ func (t *Translation) write(req api.Request) {
 	t.Request = strings.Join(words, "; ")
 	all := slices.Collect(maps.Values(sizes))
 	_, annotated := t.Pod.Annotations[api.AnnotationContainers] // which labels do not change
-	same := !annotated && !slices.ContainsFunc(all, func(s size.Size) bool { return s != all[0] })
+	same := !annotated && !slices.ContainsFunc(all, func(s api.Size) bool { return s != all[0] })
 	part := spellings.Part{Strategy: req.Strategy}
 	if same {
 		part.Size = all[0]
@@ -187,7 +186,7 @@ func writeGPUs(c *corev1.Container, asks *api.ContainerRequest) {
 	}
 }
 
-// described is what a container requests, as its author writes it.
+// described is a container's request, as its author writes it.
 func described(c *api.ContainerRequest, strategy api.StrategyName) string {
 	var words []string
 	for _, label := range (spellings.Part{Size: c.Size, Strategy: strategy}).Labels() {
@@ -200,8 +199,8 @@ func described(c *api.ContainerRequest, strategy api.StrategyName) string {
 	return cmp.Or(strings.Join(words, ", "), "a slice") + of
 }
 
-// Read translates a pod as it is written. What it returns turns raw into the translation, so that fields which this build does
-// not know stay. An error: it is no pod.
+// Read translates a pod as it is written. The operations turn raw into the translation, so that fields which this build
+// does not know stay. An error: it is no pod.
 func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
 	pod, violation, err := rawpod.Decode(raw)
 	if err != nil {
@@ -214,5 +213,5 @@ func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
 	if t.Pod == nil {
 		return nil, nil
 	}
-	return podpatch.Operations(pod.Text, pod.Pod, t.Pod), nil
+	return podedit.Operations(pod.Text, pod.Pod, t.Pod), nil
 }

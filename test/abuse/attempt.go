@@ -14,7 +14,7 @@ import (
 // Directory names the environment variable with the folder that attempts are written to. Without it they are only logged.
 const Directory = "GPUSLICE_ABUSE"
 
-// Outcome is what became of an attack.
+// Outcome is the outcome of an attack.
 type Outcome string
 
 // Denied: the API server or the node rejected it. Contained: it was accepted and has no effect. Reported: it has an effect for a
@@ -28,10 +28,10 @@ const (
 // Attempt is one attack, carried out once.
 type Attempt struct {
 	Threat  string  `json:"threat"`          // the row of the page, as "A7"
-	Attack  string  `json:"attack"`          // what the attacker did
-	Outcome Outcome `json:"outcome"`         // what became of it
-	Words   string  `json:"words,omitempty"` // what the attacker or the owner reads
-	Held    string  `json:"held,omitempty"`  // what was held beyond the slice, and for how long
+	Attack  string  `json:"attack"`          // the attacker's action
+	Outcome Outcome `json:"outcome"`         // its outcome
+	Words   string  `json:"words,omitempty"` // the message for the attacker or the owner
+	Held    string  `json:"held,omitempty"`  // the memory held beyond the slice, and for how long
 	Test    string  `json:"test"`            // set by Report
 }
 

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/gpuslice/gpuslice/guard/lease"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
-	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // TestAgentAccount uses a real token of the agent's ServiceAccount that was made for a node.
@@ -32,7 +32,7 @@ func TestAgentAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound, unbound := s.agentOf(t, "gpu-1"), s.agentOf(t, "")
-		lease := func(name, holder string) *coordinationv1.Lease {
+		leaseOf := func(name, holder string) *coordinationv1.Lease {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(30))}}
 		}
 		hold := func(c kubernetes.Interface, l *coordinationv1.Lease) error {
@@ -62,7 +62,7 @@ func TestAgentAccount(t *testing.T) {
 			return err
 		}
 		inForce := func(ctx context.Context) (bool, error) {
-			return deniedToAgent(hold(bound, lease("gpuslice-leader", "gpu-1"))), nil
+			return deniedToAgent(hold(bound, leaseOf("gpuslice-leader", "gpu-1"))), nil
 		}
 		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, inForce); err != nil {
 			t.Fatalf("the policy is not in force: %v", err)
@@ -71,10 +71,10 @@ func TestAgentAccount(t *testing.T) {
 			err     error
 			allowed bool
 		}{
-			"its Lease":                                 {hold(bound, lease(nodelease.Name("gpu-1"), "gpu-1")), true},
-			"its Lease for another":                     {hold(bound, lease(nodelease.Name("gpu-1"), "gpu-2")), false},
-			"another's Lease":                           {hold(bound, lease(nodelease.Name("gpu-2"), "gpu-2")), false},
-			"the leader's Lease":                        {hold(bound, lease("gpuslice-leader", "gpu-1")), false},
+			"its Lease":                                 {hold(bound, leaseOf(lease.Name("gpu-1"), "gpu-1")), true},
+			"its Lease for another":                     {hold(bound, leaseOf(lease.Name("gpu-1"), "gpu-2")), false},
+			"another's Lease":                           {hold(bound, leaseOf(lease.Name("gpu-2"), "gpu-2")), false},
+			"the leader's Lease":                        {hold(bound, leaseOf("gpuslice-leader", "gpu-1")), false},
 			"an Event on a pod":                         {tell(bound, func(*corev1.Event) {}), true},
 			"an Event of another node":                  {tell(bound, func(e *corev1.Event) { e.Source.Host = "gpu-2" }), false},
 			"an Event of another component":             {tell(bound, func(e *corev1.Event) { e.Source.Component = "kubelet" }), false},
@@ -83,7 +83,7 @@ func TestAgentAccount(t *testing.T) {
 			"an Event on another node":                  {tell(bound, onNode("gpu-2")), false},
 			"an Event that another wrote":               {changeEvent(bound), false},
 			"an Event on a Secret":                      {tell(bound, func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }), false},
-			"a Lease by a token for no node":            {hold(unbound, lease(nodelease.Name("gpu-1"), "gpu-1")), false},
+			"a Lease by a token for no node":            {hold(unbound, leaseOf(lease.Name("gpu-1"), "gpu-1")), false},
 			"an Event by a token for no node":           {tell(unbound, func(*corev1.Event) {}), false},
 			"an Event of another node by its own token": {tell(s.agentOf(t, "gpu-2"), func(e *corev1.Event) { e.Source.Host = "gpu-2" }), true},
 		} {

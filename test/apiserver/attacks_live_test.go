@@ -251,7 +251,7 @@ func TestA26Unmutated(t *testing.T) {
 		a.withoutMutation()
 		for name, annotation := range map[string]string{"observed": `gpuslice.dev/observed: '{"tier":"hardware"}'`, "planned": `gpuslice.dev/planned: '{"tier":"hardware"}'`} {
 			for kind, resources := range map[string]string{"shared": "{limits: {nvidia.com/gpu.shared: 1}}", "none": "{}"} {
-				a.denied(name+"-"+kind, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n", "says of itself what gpuslice planned")
+				a.denied(name+"-"+kind, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n", "annotations reserved for gpuslice")
 			}
 		}
 	})

@@ -123,7 +123,7 @@ func TestBypass(t *testing.T) {
 		awaitOffenders(t, i, "bypassed", false)
 		made, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "bypassed", manifests["label"]), metav1.CreateOptions{})
 		if err != nil || made.GetAnnotations()[api.AnnotationPromise] == "" {
-			t.Errorf("a pod that asks for a slice gets none: %v", err)
+			t.Errorf("a pod that requests a slice gets none: %v", err)
 		}
 		if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") || !strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
 			t.Errorf("the list: %s", list)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -93,7 +94,7 @@ func (s *bare) tryAs(ctx context.Context, user string, object runtime.Object, na
 func ours(t *testing.T, name, as string) *resourcev1.ResourceClaimTemplate {
 	t.Helper()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
-	all := policies.Input{Pod: pod}.ClaimTemplates()
+	all := claims.Named(pod)
 	if len(all) != 1 {
 		t.Fatalf("%s stands for %d templates", name, len(all))
 	}
@@ -229,7 +230,7 @@ func TestClaimTemplates(t *testing.T) {
 		if err := s.try(t.Context(), template, governedNamespace); !deniedClaim(err) {
 			t.Errorf("%s as %s: %v", c.name, c.as, err)
 		} else {
-			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that asks for more than its name says: " + c.name, Outcome: abuse.Denied, Words: err.Error()})
+			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that requests more than its name: " + c.name, Outcome: abuse.Denied, Words: err.Error()})
 		}
 		for _, namespace := range []string{ignoredNamespace, bypassNamespace} {
 			if err := s.try(t.Context(), template, namespace); deniedClaim(err) {
@@ -378,7 +379,7 @@ func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
 		c.edit(created)
 		c.edit(updated)
 		err := s.try(t.Context(), created, governedNamespace)
-		if c.denied && (err == nil || !strings.Contains(err.Error(), "from a backup, restore the pod without this claim")) {
+		if c.denied && (err == nil || !strings.Contains(err.Error(), "From a backup, restore the pod without this claim")) {
 			t.Errorf("%s: whoever restores it is not told what to do: %v", c.name, err)
 		}
 		if deniedClaim(err) != c.denied || !c.denied && err != nil {
@@ -390,9 +391,13 @@ func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// TestClaimsOfTemplates has Kubernetes make a pod's claim.
+// podGroups is the flag that the feature gate GenericWorkload needs, with which pods keep spec.schedulingGroup.
+const podGroups = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+
+// TestClaimsOfTemplates has Kubernetes make a pod's claim, and one for two pods of a group.
 func TestClaimsOfTemplates(t *testing.T) {
-	s := closed(t, cluster.Options{ControllerManager: true})
+	s := closed(t, cluster.Options{ControllerManager: true, Gates: "GenericWorkload=true,DRAWorkloadResourceClaims=true",
+		Flags: []string{podGroups}})
 	const name = "gpuslice-4396mi"
 	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), ours(t, name, name), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -417,6 +422,46 @@ func TestClaimsOfTemplates(t *testing.T) {
 	}
 	s.testMade(t, &made)
 	s.testAllocated(t, &made)
+	s.testGroup(t, name)
+}
+
+// testGroup shows why slices by claims are denied to pods of a PodGroup: its author has two of them share one claim.
+func (s *bare) testGroup(t *testing.T, template string) {
+	group := []byte(fmt.Sprintf(`apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: group, namespace: %s}
+spec:
+  schedulingPolicy: {basic: {}}
+  resourceClaims: [{name: gpuslice, resourceClaimTemplateName: %s}]
+`, governedNamespace, template))
+	if err := s.apply.Apply(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	shared := map[string]bool{}
+	for _, name := range []string{"first", "second"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+			Containers:      []corev1.Container{{Name: "main", Image: "example.test/app:1"}},
+			SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: new("group")},
+			ResourceClaims:  []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(template)}}}}
+		pods := s.Client.CoreV1().Pods(governedNamespace)
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			have, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if err != nil || len(have.Status.ResourceClaimStatuses) == 0 {
+				return false, err
+			}
+			shared[*have.Status.ResourceClaimStatuses[0].ResourceClaimName] = true
+			return true, nil
+		})
+		if err != nil {
+			t.Fatalf("pod %s of the group has no claim: %v", name, err)
+		}
+	}
+	if len(shared) != 1 {
+		t.Errorf("two pods of a group have claims %v: policies/internal/rules denies what Kubernetes does no more", shared)
+	}
 }
 
 // testAllocated has a tenant take the protection off a claim that has a device, and off one that has none.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
-	quotacommand "github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -41,11 +41,11 @@ func until(t *testing.T, what string, done func() (bool, string)) {
 }
 
 // quotaSaid is quota -o json, of one budget.
-func quotaSaid(t *testing.T, kubeconfig, namespace string) quotacommand.Budget {
+func quotaSaid(t *testing.T, kubeconfig, namespace string) budget.Budget {
 	t.Helper()
 	got := command(t, kubeconfig, "quota", "-n", namespace, "-o", "json")
 	got.want(t, 0)
-	var list struct{ Items []quotacommand.Budget }
+	var list struct{ Items []budget.Budget }
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%v: %s", err, got.out)
 	}
@@ -68,7 +68,7 @@ func TestQuotaCommand(t *testing.T) {
 			return b.Counted && len(b.Figures) > 0 && b.Figures[0].Used == 5<<30, command(t, somebody, "quota", "-n", ns).out
 		})
 		asked, read := quotaSaid(t, somebody, ns), quotaSaid(t, admin, ns)
-		for who, b := range map[string]quotacommand.Budget{"a tenant": asked, "an admin": read} {
+		for who, b := range map[string]budget.Budget{"a tenant": asked, "an admin": read} {
 			want := quota.Figure{Quota: ns, Dimension: "memory", Limit: 16 << 30, Used: 5 << 30}
 			if b.Budget != "namespace/"+ns || b.Policy == "" || len(b.Figures) != 2 || b.Figures[0] != want || b.Figures[1].Part != "pool/l4-time-slicing-4-fc4c35b3" || b.Figures[1].Used != 2 {
 				t.Errorf("%s reads %+v", who, b)

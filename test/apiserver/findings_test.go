@@ -240,7 +240,7 @@ func TestDoctor(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "dumped")
 		operator(t, i)
-		dump := exec.CommandContext(t.Context(), "bash", "-ec", `kubectl() { "$KUBECTL" "$@"; }; `+doctor.DumpCommand())
+		dump := exec.CommandContext(t.Context(), "bash", "-c", `kubectl() { "$KUBECTL" "$@"; }; `+doctor.DumpCommand())
 		dump.Dir = t.TempDir()
 		dump.Env = append(os.Environ(), "KUBECONFIG="+i.Server.Kubeconfig, "KUBECTL="+programs.bin["kubectl"])
 		if out, err := dump.CombinedOutput(); err != nil {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
@@ -130,7 +130,7 @@ func TestWrittenQuota(t *testing.T) {
 			t.Helper()
 			deadline := time.Now().Add(time.Minute)
 			for {
-				q, err := quotas(ns).Get(t.Context(), policies.WrittenQuotaName, metav1.GetOptions{})
+				q, err := quotas(ns).Get(t.Context(), accounting.WrittenQuotaName, metav1.GetOptions{})
 				if err != nil && !apierrors.IsNotFound(err) {
 					t.Fatal(err)
 				}
@@ -148,7 +148,7 @@ func TestWrittenQuota(t *testing.T) {
 		}
 		says := func(slices int64) func(*corev1.ResourceQuota) bool {
 			return func(q *corev1.ResourceQuota) bool {
-				if q == nil || q.Labels[policies.LabelQuota] != "true" || len(q.Spec.Hard) != 1 {
+				if q == nil || q.Labels[accounting.LabelQuota] != "true" || len(q.Spec.Hard) != 1 {
 					return false
 				}
 				hard := q.Spec.Hard["requests.nvidia.com/gpu.shared"]
@@ -163,15 +163,15 @@ func TestWrittenQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		setQuota(t, i, taken, "{native: check}")
-		nativeQuota(t, i, taken, policies.WrittenQuotaName, "7")
+		nativeQuota(t, i, taken, accounting.WrittenQuotaName, "7")
 		setQuota(t, i, taken, "{native: write, slices: 3}")
-		wantEvent(t, i, taken, "ResourceQuota", policies.WrittenQuotaName, "a ResourceQuota of this name was not written by gpuslice")
+		wantEvent(t, i, taken, "ResourceQuota", accounting.WrittenQuotaName, "a ResourceQuota of this name was not written by gpuslice")
 		setQuota(t, i, taken, "{native: check}")
 
 		setQuota(t, i, ns, "{native: check, slices: 5}")
 		await("removed", func(q *corev1.ResourceQuota) bool { return q == nil })
-		q, err := quotas(taken).Get(t.Context(), policies.WrittenQuotaName, metav1.GetOptions{})
-		if err != nil || q.Labels[policies.LabelQuota] != "" || len(q.Spec.Hard) != 1 || q.Generation > 1 {
+		q, err := quotas(taken).Get(t.Context(), accounting.WrittenQuotaName, metav1.GetOptions{})
+		if err != nil || q.Labels[accounting.LabelQuota] != "" || len(q.Spec.Hard) != 1 || q.Generation > 1 {
 			t.Errorf("somebody else's was touched: %+v, %v", q, err)
 		}
 	})

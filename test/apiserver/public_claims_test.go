@@ -111,7 +111,7 @@ func TestPublicClaimsInCore(t *testing.T) {
 	for _, d := range publicClaims(t) {
 		if d.kind != "Pod" {
 			specs[d.name] = specOf(t, d)
-			problem := s.Governed().ClaimProblem(d.name, specs[d.name])
+			problem := s.Governed().GPUClaims().ClaimProblem(d.name, specs[d.name])
 			if d.governed == "policy" && problem == "" && !forAdmins(specs[d.name]) {
 				t.Errorf("%s: %s %s is denied by the policy, and the audit has nothing against one that is there", d.example, d.kind, d.name)
 			}

@@ -27,7 +27,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
 )
 
 // kept are objects of ours that the manifests do not hold: the webhook makes them, or an administrator does. Events are

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -169,7 +170,7 @@ func TestStrictOwnAccount(t *testing.T) {
 		}
 		s.createsNoPods(t, client)
 		// More rights than the manifests give: as if the token's role had grown.
-		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"*"}}}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces", "nodes", "nodes/status"}, Verbs: []string{"*"}}}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: api.SystemNamespace, Name: "gpuslice-webhook"}}}
@@ -220,8 +221,56 @@ func TestStrictOwnAccount(t *testing.T) {
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
 			t.Errorf("a namespace of its own: %v", err)
 		}
+		s.ownConditions(t, client)
 		s.ownObjects(t, config)
 	})
+}
+
+// ownConditions writes to a node.
+func (s *bare) ownConditions(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-own", Labels: map[string]string{"a": "b"}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+	node.Status.Capacity = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	if _, err := s.Client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, change, subresource string
+		passes                    bool
+	}{
+		{"the condition", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True"}]}}`, "status", true},
+		{"the condition, changed", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"False","reason":"A"}]}}`, "status", true},
+		{"the condition, removed", `{"status":{"conditions":[{"$patch":"delete","type":"gpuslice.dev/Enforcing"}]}}`, "status", true},
+		{"the condition, with a long message", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","message":"` + strings.Repeat("a", 257) + `"}]}}`, "status", false},
+		{"the condition, with a long reason", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","reason":"` + strings.Repeat("a", 65) + `"}]}}`, "status", false},
+		{"readiness", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status", false},
+		{"another condition", `{"status":{"conditions":[{"type":"example.test/A","status":"True"}]}}`, "status", false},
+		{"no condition at all", `{"status":{"conditions":[{"$patch":"delete","type":"Ready"}]}}`, "status", false},
+		{"an address", `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"}]}}`, "status", false},
+		{"capacity", `{"status":{"capacity":{"nvidia.com/gpu":"2"}}}`, "status", false},
+		{"an image", `{"status":{"images":[{"names":["a"]}]}}`, "status", false},
+		{"a label, by the status", `{"metadata":{"labels":{"a":"c"}},"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True"}]}}`, "status", false},
+		{"a taint", `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, "", false},
+		{"a label", `{"metadata":{"labels":{"a":null}}}`, "", false},
+	} {
+		var subresources []string
+		if tt.subresource != "" {
+			subresources = []string{tt.subresource}
+		}
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), node.Name, types.StrategicMergePatchType, []byte(tt.change), metav1.PatchOptions{}, subresources...)
+		own := err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-own-conditions'")
+		if (err == nil) != tt.passes || err != nil && !own {
+			t.Errorf("%s of a node: passes %t, got: %v", tt.name, tt.passes, err)
+		}
+	}
+	twice := `[{"op":"add","path":"/status/conditions/-","value":{"type":"gpuslice.dev/Enforcing","status":"True"}},
+		{"op":"add","path":"/status/conditions/-","value":{"type":"gpuslice.dev/Enforcing","status":"True"}}]`
+	_, err := client.CoreV1().Nodes().Patch(t.Context(), node.Name, types.JSONPatchType, []byte(twice), metav1.PatchOptions{}, "status")
+	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-own-conditions'") {
+		t.Errorf("the condition twice: %v", err)
+	}
 }
 
 // createsNoPods tries to create pods with the rights that the manifests give. No policy judges that.

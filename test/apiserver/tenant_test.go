@@ -94,7 +94,7 @@ func (a *tenant) awaitRights() {
 	}
 }
 
-// slice is the manifest of a pod that asks for a slice, with more of its spec, its metadata and its container.
+// slice is the manifest of a pod that requests a slice, with more of its spec, its metadata and its container.
 func slice(spec, metadata, container string) string {
 	return "metadata:\n  labels: {gpuslice.dev/memory: 4Gi}\n" + metadata + "spec:\n" + spec +
 		"  containers:\n  - name: a\n    image: registry.example.com/team/train:7\n" + container + "    resources: {limits: {nvidia.com/gpu: 1}}\n"

@@ -16,43 +16,165 @@ type layers struct {
 
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
-	{"policies/internal/commandline", "policies/internal/deviceclass", "policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
-		"policies/internal/podspec", "policies/internal/resourcename"},
-	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/shim", "policies/internal/visibility"},
-	{"policies/internal/claimtemplate", "policies/internal/size", "policies/internal/unitcount"},
-	{"policies/api"},
-	{"policies/quota", "policies/internal/document", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
-	{"policies/internal/charges", "policies/internal/strategies"},
+	{
+		"policies/internal/commandline",
+		"policies/internal/message",
+		"policies/internal/modes",
+		"policies/internal/nvidia",
+		"policies/internal/podspec",
+		"policies/mig",
+	},
+	{
+		"policies/internal/quantity",
+		"policies/internal/shim",
+	},
+	{
+		"policies/api",
+		"policies/claims",
+	},
+	{"policies/sizing/enginememory"},
+	{"policies/sizing"},
+	{"policies/sizing/advice"},
+	{
+		"policies/internal/document",
+		"policies/internal/frameworks",
+		"policies/internal/spellings",
+		"policies/quota",
+	},
+	{
+		"policies/internal/strategies",
+		"policies/promise",
+	},
 	{"policies/config"},
-	{"policies/internal/limits", "policies/pools"},
-	{"policies/internal/guardaccess", "policies/internal/request"},
-	{"policies/promise", "policies/rawpod"},
-	{"policies/internal/rules", "policies/translate"},
+	{"policies/pools"},
+	{"policies/internal/request"},
+	{
+		"policies/podedit",
+		"policies/rawpod",
+	},
+	{
+		"policies/accounting",
+		"policies/internal/rules",
+		"policies/translate",
+	},
 	{"policies/internal/plan"},
 	{"policies"},
 }}
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/bounded", "webhook/bounded/boundedtest"},
-	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/podcache", "webhook/proofs", "webhook/review"},
-	{"webhook/bypass", "webhook/closedclasses", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
-	{"webhook/observe"},
-	{"webhook/claimtemplates"},
-	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
-	{"webhook/policydocs", "webhook/budgets"},
-	{"webhook/pods", "webhook/reports"},
+	{
+		"webhook/bounded",
+		"webhook/bounded/boundedtest",
+	},
+	{
+		"webhook/admission/review",
+		"webhook/clock",
+		"webhook/events",
+		"webhook/governed",
+		"webhook/guardaccess",
+		"webhook/keys",
+		"webhook/leader",
+		"webhook/leader/days",
+		"webhook/leader/nodelease",
+		"webhook/leader/podcache",
+		"webhook/ledger",
+		"webhook/proofs",
+	},
+	{
+		"webhook/admission/metrics",
+		"webhook/leader/bypass",
+		"webhook/leader/closedclasses",
+		"webhook/leader/days/daystest",
+		"webhook/leader/extendednames",
+		"webhook/leader/nativequota",
+		"webhook/leader/nodecondition",
+		"webhook/leader/quotametrics",
+		"webhook/leader/suggestions",
+		"webhook/leader/usage",
+		"webhook/ledger/ledgertest",
+	},
+	{"webhook/leader/observe"},
+	{
+		"webhook/leader/claimtemplates",
+		"webhook/leader/peaks",
+	},
+	{
+		"webhook/admission/cluster",
+		"webhook/admission/cluster/clustertest",
+		"webhook/admission/server",
+	},
+	{
+		"webhook/admission/budgets",
+		"webhook/admission/policydocs",
+	},
+	{
+		"webhook/admission/pods",
+		"webhook/leader/reports",
+	},
 	{"webhook"},
 }}
 
 // commandLayers go from what every command shares up to the commands, of which none imports another.
 var commandLayers = layers{"cmd/gpuslice", [][]string{
-	{"cmd/gpuslice/cli"},
-	{"cmd/gpuslice/freememory", "cmd/gpuslice/manifest", "cmd/gpuslice/nvidia", "cmd/gpuslice/record", "cmd/gpuslice/target/kube"},
+	{
+		"cmd/gpuslice/cli",
+		"cmd/gpuslice/fleet",
+		"cmd/gpuslice/price",
+	},
+	{
+		"cmd/gpuslice/freememory",
+		"cmd/gpuslice/manifest",
+		"cmd/gpuslice/nvidia",
+		"cmd/gpuslice/record",
+		"cmd/gpuslice/target/kube",
+	},
+	{
+		"cmd/gpuslice/page/draw",
+		"cmd/gpuslice/plan/demand",
+	},
+	{"cmd/gpuslice/plan/placement"},
+	{"cmd/gpuslice/plan/layout"},
+	{
+		"cmd/gpuslice/plan/openb",
+		"cmd/gpuslice/plan/proposal",
+		"cmd/gpuslice/plan/snapshot",
+	},
 	{"cmd/gpuslice/target/installed"},
-	{"cmd/gpuslice/target"},
-	{"cmd/gpuslice/preview"},
-	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/report", "cmd/gpuslice/resign", "cmd/gpuslice/top", "cmd/gpuslice/translate", "cmd/gpuslice/uninstall", "cmd/gpuslice/versions"},
+	{
+		"cmd/gpuslice/budget",
+		"cmd/gpuslice/scrape",
+		"cmd/gpuslice/target",
+	},
+	{"cmd/gpuslice/recommend/source"},
+	{
+		"cmd/gpuslice/fleet/source",
+		"cmd/gpuslice/preview",
+	},
+	{
+		"cmd/gpuslice/audit",
+		"cmd/gpuslice/bypass",
+		"cmd/gpuslice/doctor",
+		"cmd/gpuslice/explain",
+		"cmd/gpuslice/lint",
+		"cmd/gpuslice/list",
+		"cmd/gpuslice/page",
+		"cmd/gpuslice/plan",
+		"cmd/gpuslice/policyinit",
+		"cmd/gpuslice/policyshow",
+		"cmd/gpuslice/policytest",
+		"cmd/gpuslice/pools",
+		"cmd/gpuslice/quota",
+		"cmd/gpuslice/recommend",
+		"cmd/gpuslice/render",
+		"cmd/gpuslice/report",
+		"cmd/gpuslice/resign",
+		"cmd/gpuslice/snapshot",
+		"cmd/gpuslice/top",
+		"cmd/gpuslice/translate",
+		"cmd/gpuslice/uninstall",
+		"cmd/gpuslice/versions",
+	},
 	{"cmd/gpuslice"},
 }}
 
@@ -73,7 +195,7 @@ func TestLayers(t *testing.T) {
 }
 
 // maxLayersOfWebhook is how many packages of policies the webhook may know: it reads pods, asks and answers.
-const maxLayersOfWebhook = 7
+const maxLayersOfWebhook = 11
 
 func TestPolicyLayersOfWebhook(t *testing.T) {
 	var known []string

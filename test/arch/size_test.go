@@ -15,7 +15,7 @@ import (
 const (
 	maxNames           = 160 // top-level names, methods left out
 	maxExported        = 40  // of the names; policies/api, the vocabulary, may have more
-	maxExportedOutside = 320 // names and methods, in all packages that can be imported from outside policies
+	maxExportedOutside = 400 // names and methods, in all packages that can be imported from outside policies
 )
 
 // size is what a package holds.

@@ -49,8 +49,19 @@ var words = []word{
 	{`(pod|pods|image|node) of windows`, "Windows pods"},
 }
 
+// prose are words that names may have, but not comments, texts of the code and pages.
+var prose = []word{
+	{`ask(s|ed|ing)?`, "request, query, call, read"},
+	{`tells|telling|told`, "show, report, distinguish"},
+	{`anew`, "again, or a verb with re-"},
+	{`lateness`, "delay"},
+}
+
+// maxWhat is how many of a hundred lines of comments may say "what": most of them can name it.
+const maxWhat = 4
+
 // phrases hold one of the words and are nobody's own.
-var phrases = []string{"connection refused", "wall clock", "wall-clock", "wall time", "refused connection", "-wall"}
+var phrases = []string{"connection refused", "wall clock", "wall-clock", "wall time", "refused connection", "-wall", `json:"refused"`}
 
 // logKeys are not used as keys of a log line either.
 var logKeys = []word{
@@ -70,13 +81,20 @@ func TestWords(t *testing.T) {
 			t.Error(found)
 		}
 	}
+	if lines, what := whatIn(tr); what*100 > lines*maxWhat {
+		t.Errorf("%d of %d lines of comments say \"what\"; at most %d %% may", what, lines, maxWhat)
+	}
 	for _, page := range tr.pages {
 		text, err := fs.ReadFile(tr.root, page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n, line := range strings.Split(string(text), "\n") {
-			for _, problem := range wordsOf(line) {
+			problems := wordsOf(line)
+			if page != "CHANGELOG.md" {
+				problems = append(problems, proseOf(line)...)
+			}
+			for _, problem := range problems {
 				t.Errorf("%s:%d: %s", page, n+1, problem)
 			}
 		}
@@ -106,6 +124,8 @@ import "example.com/refuse"
 
 type podEyes struct { Mend string ` + "`json:\"mend\"`" + ` } // says that
 
+// told is what a pod asks for.
+
 func takeBack(l logger) {
 	recommended, hands := "connection refused", 1
 	l.Info("decided", "why", hands, "object", recommended)
@@ -124,12 +144,14 @@ func takeBack(l logger) {
 		`p/a.go:6: "mend": say remedy, fix, repair`,
 		`p/a.go:6: "mend": say remedy, fix, repair`,
 		`p/a.go:6: "says that": say reports whether`,
-		`p/a.go:8: "take-back": say revert, restore`,
-		`p/a.go:9: "hands": say terminator`,
-		`p/a.go:10: the log key "why": say reason`,
-		`p/a.go:11: "refuse": say deny, denied, denial`,
-		`p/a.go:11: "is told": say gets a warning, an Event or a message`,
-		`p/a.go:12: the metric "gpuslice_memory_percent": use a base unit`,
+		`p/a.go:8: "asks": say request, query, call, read`,
+		`p/a.go:10: "take-back": say revert, restore`,
+		`p/a.go:11: "hands": say terminator`,
+		`p/a.go:12: the log key "why": say reason`,
+		`p/a.go:13: "refuse": say deny, denied, denial`,
+		`p/a.go:13: "is told": say gets a warning, an Event or a message`,
+		`p/a.go:13: "told": say show, report, distinguish`,
+		`p/a.go:14: the metric "gpuslice_memory_percent": use a base unit`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -148,7 +170,11 @@ func wordsIn(files *token.FileSet, s source) (found []string) {
 	for _, group := range s.ast.Comments {
 		for _, c := range group.List {
 			for n, line := range strings.Split(c.Text, "\n") {
-				for _, p := range wordsOf(line) {
+				problems := wordsOf(line)
+				if !s.isTest() {
+					problems = append(problems, proseOf(nameFirst.ReplaceAllString(line, ""))...)
+				}
+				for _, p := range problems {
 					found = append(found, fmt.Sprintf("%s:%d: %s", s.path, files.Position(c.Pos()).Line+n, p))
 				}
 			}
@@ -161,6 +187,9 @@ func wordsIn(files *token.FileSet, s source) (found []string) {
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
 				add(n.Pos(), wordsOf(text)...)
+				if !s.isTest() {
+					add(n.Pos(), proseOf(text)...)
+				}
 				if metricNames.MatchString(text) {
 					add(n.Pos(), fmt.Sprintf("the metric %q: use a base unit", text))
 				}
@@ -182,15 +211,44 @@ func wordsIn(files *token.FileSet, s source) (found []string) {
 	return found
 }
 
-var compiled = func() (all []*regexp.Regexp) {
+// nameFirst is the name that a doc comment begins with.
+var nameFirst = regexp.MustCompile(`^//\s*\w+`)
+
+// whatIn counts the lines of comments outside tests, and those with "what".
+func whatIn(tr *tree) (lines, what int) {
+	word := regexp.MustCompile(`(?i)\bwhat\b`)
+	for _, s := range tr.sources {
+		if s.isTest() {
+			continue
+		}
+		for _, group := range s.ast.Comments {
+			for _, c := range group.List {
+				lines++
+				if word.MatchString(c.Text) {
+					what++
+				}
+			}
+		}
+	}
+	return lines, what
+}
+
+var compiledWords, compiledProse = compile(words), compile(prose)
+
+func compile(words []word) (all []*regexp.Regexp) {
 	for _, w := range words {
 		all = append(all, regexp.MustCompile(`\b(`+w.pattern+`)\b`))
 	}
 	return all
-}()
+}
 
-// wordsOf says of each word of a text what to write instead.
-func wordsOf(text string) (problems []string) {
+// wordsOf lists the words of a text that are not used anywhere, each with its replacement.
+func wordsOf(text string) []string { return problemsOf(text, words, compiledWords) }
+
+// proseOf lists those that are not used in prose.
+func proseOf(text string) []string { return problemsOf(text, prose, compiledProse) }
+
+func problemsOf(text string, words []word, compiled []*regexp.Regexp) (problems []string) {
 	text = strings.ToLower(text)
 	for _, p := range phrases {
 		text = strings.ReplaceAll(text, p, "")

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
@@ -44,7 +45,7 @@ func BenchmarkPlanAndApply(b *testing.B) {
 		if d.Outcome != policies.Mutated {
 			b.Fatal(d.Message())
 		}
-		d.Promise.Apply(in.Pod)
+		podedit.Apply(d.Promise, in.Pod)
 	}
 }
 
@@ -54,7 +55,7 @@ func BenchmarkPlanAndApplyWithoutGuard(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d := policies.Decide(in)
-		d.Promise.Apply(in.Pod)
+		podedit.Apply(d.Promise, in.Pod)
 	}
 }
 

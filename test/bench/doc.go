@@ -1,3 +1,3 @@
 // Package bench measures gpuslice. Nothing here asserts a speed: the benchmarks print medians and ratios of one run, so
-// that a figure stands beside what it is to be compared with.
+// that a figure stands beside its baseline.
 package bench

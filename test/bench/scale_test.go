@@ -22,7 +22,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/memoryapi"
 	"github.com/gpuslice/gpuslice/test/scenarios"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
 // Sizes of the clusters. A pod's slice is a quarter of a GPU, so five GPUs of a node have them all.

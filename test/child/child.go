@@ -8,7 +8,7 @@ import (
 )
 
 // Start starts cmd and returns where the result of its Wait arrives. The program gets a parent-death signal, SIGKILL unless
-// cmd says another one.
+// cmd has another one.
 //
 // The kernel sends that signal when the thread that started the program ends, not only when the whole process does. Go ends a
 // thread with the goroutine that is locked to it. So cmd starts on a thread of its own, which lives as long as the program.

@@ -90,8 +90,7 @@ func (s *APIServer) WriteProgram(dir, name, program string) (string, error) {
 // Program returns the path of a program of this cluster, as kubectl.
 func (s *APIServer) Program(name string) string { return s.bin[name] }
 
-// Kubectl runs kubectl as the administrator and returns what it printed on standard output; its error has
-// what it printed on the other.
+// Kubectl runs kubectl as the administrator and returns its standard output; its error has its standard error.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.bin["kubectl"], append([]string{"--kubeconfig=" + s.Kubeconfig}, args...)...)
 	var stderr strings.Builder

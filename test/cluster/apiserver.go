@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,15 +17,21 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// Options say what to start. The zero value and Bin are enough.
+// Options describe the start. The zero value and Bin are enough.
 type Options struct {
 	// Bin holds the programs, from Build(ctx, progress, ControlPlane()...).
 	Bin Bin
 	// ControllerManager starts kube-controller-manager too: workloads then make pods, namespaces get their
 	// default ServiceAccount by themselves, quotas are recounted.
 	ControllerManager bool
+	// Scheduler starts kube-scheduler too: it binds pods to nodes that need no kubelet.
+	Scheduler bool
+	// Gates are feature gates of all parts, such as "GenericWorkload=true"; "": the defaults.
+	Gates string
 	// Flags are further arguments of kube-apiserver.
 	Flags []string
+	// ControllerFlags are further arguments of kube-controller-manager.
+	ControllerFlags []string
 
 	layout layout
 }
@@ -42,6 +49,7 @@ type APIServer struct {
 
 	bin    Bin
 	flags  []string // of kube-apiserver
+	gates  []string // the flag of feature gates, if any, of all parts
 	folder *run.Folder
 	pki    *pki
 	egress *egress
@@ -51,15 +59,15 @@ type APIServer struct {
 // folderKind names the folders of API servers.
 const folderKind = "apiserver"
 
-// sweep removes what killed runs left.
+// sweep removes remains of killed runs.
 func sweep() { run.Sweep(folderKind, func(string) error { return nil }) }
 
 // attempts to find free ports: between looking for one and listening on it somebody else may take it.
 const attempts = 3
 
-// StartAPIServer starts a control plane on loopback ports and returns once it is ready and the default
-// namespace takes pods. ctx bounds the start only; the caller must Stop what was returned. If this
-// process is killed, so are the parts; its Dir is removed by the next start.
+// StartAPIServer starts a control plane on loopback ports and returns once it is ready and the default namespace takes
+// pods. ctx bounds the start only; the caller must Stop the result. If this process is killed, so are the parts; its
+// Dir is removed by the next start.
 func StartAPIServer(ctx context.Context, o Options) (*APIServer, error) {
 	sweep()
 	for try := 1; ; try++ {
@@ -97,14 +105,19 @@ func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
 		return nil, err
 	}
 	if o.ControllerManager {
-		if err := s.startControllerManager(); err != nil {
+		if err := s.startControllerManager(o.ControllerFlags...); err != nil {
+			return nil, err
+		}
+	}
+	if o.Scheduler {
+		if err := s.startScheduler(); err != nil {
 			return nil, err
 		}
 	}
 	return s, s.DefaultAccount(ctx, "default")
 }
 
-// launch writes what the parts need to know and starts them in s.Dir.
+// launch writes the parts' settings and starts them in s.Dir.
 func (s *APIServer) launch(o Options) (err error) {
 	s.bin, s.Kubeconfig = o.Bin, filepath.Join(s.Dir, "kubeconfig")
 	users := components()
@@ -131,7 +144,10 @@ func (s *APIServer) launch(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.flags = append(flags, o.Flags...)
+	if o.Gates != "" {
+		s.gates = []string{"--feature-gates=" + o.Gates}
+	}
+	s.flags = slices.Concat(flags, s.gates, o.Flags)
 	return s.start("kube-apiserver", s.flags...)
 }
 

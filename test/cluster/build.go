@@ -13,10 +13,10 @@ import (
 // Bin maps the name of a program to its absolute path.
 type Bin map[string]string
 
-// Build returns the programs of targets, compiling those that the cache lacks. The first build of the
-// control plane compiles all of Kubernetes: minutes, and some 4 GiB in Go's own build cache. Each target
-// has a folder of its own, named for a hash of what it is built from, so that a stale one is never used;
-// two builds at once wait for each other. What happens is said on progress, to the second on a terminal.
+// Build returns the programs of targets, compiling those that the cache lacks. The first build of the control plane
+// compiles all of Kubernetes: minutes, and some 4 GiB in Go's own build cache. Each target has a folder of its own,
+// named for a hash of its inputs, so that a stale one is never used; two builds at once wait for each other. Steps are
+// reported on progress, to the second on a terminal.
 func Build(ctx context.Context, progress io.Writer, targets ...Target) (Bin, error) {
 	b, err := newBuilder(ctx, progress)
 	if err != nil {
@@ -88,7 +88,7 @@ func modulesFolder() (string, error) {
 	}
 }
 
-// goEnvironment returns this process's environment with all that could change what go build makes set to
+// goEnvironment returns this process's environment with all variables that could change the output of go build set to
 // fixed values, and with folders for Go's own caches where neither they nor HOME are set.
 func goEnvironment(cache string) []string {
 	env := append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0")
@@ -129,8 +129,8 @@ func (b *builder) ensure(ctx context.Context, t Target) (string, error) {
 	return dir, b.make(ctx, t, dir, args)
 }
 
-// make compiles t beside dir and moves the result there in one step. The caller holds the lock of dir, so
-// what a killed build left beside it is nobody's.
+// make compiles t beside dir and moves the result there in one step. The caller holds the lock of dir, so remains of a
+// killed build beside it are nobody's.
 func (b *builder) make(ctx context.Context, t Target, dir string, args []string) error {
 	part := dir + ".part"
 	if err := os.RemoveAll(part); err != nil {

@@ -33,8 +33,8 @@ func cacheRoot() (string, error) {
 	return dir, ownFolder(dir)
 }
 
-// ownFolder makes dir if it is missing and returns an error unless it is ours to write. What lies in
-// the cache is executed, so a folder that another user prepared is denied.
+// ownFolder makes dir if it is missing and returns an error unless it is ours to write. Files in the cache are
+// executed, so a folder that another user prepared is denied.
 func ownFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make cache folder: %w", err)

@@ -50,7 +50,7 @@ func (b *builder) compile(ctx context.Context, t Target, out string, args []stri
 	return nil
 }
 
-// environment returns what go build for t needs to know.
+// environment returns the environment of go build for t.
 func (b *builder) environment(ctx context.Context, t Target) ([]string, error) {
 	if !t.cgo && !t.seccomp {
 		return b.env, nil
@@ -66,8 +66,8 @@ func (b *builder) environment(ctx context.Context, t Target) ([]string, error) {
 	return append(env, "PKG_CONFIG="+finder), nil
 }
 
-// follow reads what `go build -v` says until it ends, passes package names and downloads to step, and
-// returns the rest: the compiler's complaints. Its error is that of the process.
+// follow reads the output of `go build -v` until it ends, passes package names and downloads to step, and returns the
+// rest: the compiler's complaints. Its error is that of the process.
 func follow(r io.Reader, step *step) (string, error) {
 	var said strings.Builder
 	in := bufio.NewScanner(r)

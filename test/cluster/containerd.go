@@ -17,7 +17,7 @@ import (
 // containerdSocket lies in the box's own /run.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// pauseImage is the name of what holds a pod's namespaces.
+// pauseImage is the name of the image that holds a pod's namespaces.
 const pauseImage = "gpuslice.test/pause:v1"
 
 // containerdConfig takes the folder of the cluster, the socket, the pause image, the folder of the CNI

@@ -24,6 +24,19 @@ func KyvernoCRDs(ctx context.Context) ([][]byte, error) {
 	return crds(ctx, "kyverno", "github.com/kyverno/kyverno", "config/crds/*")
 }
 
+// KarpenterCRDs returns Karpenter's own CustomResourceDefinitions, and those of its kwok provider.
+func KarpenterCRDs(ctx context.Context) ([][]byte, error) {
+	var all [][]byte
+	for _, folder := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
+		some, err := crds(ctx, "karpenter", "sigs.k8s.io/karpenter", folder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // crds are the files in the folders of a module that one below modules/ requires.
 func crds(ctx context.Context, by, module, folders string) ([][]byte, error) {
 	modules, err := modulesFolder()

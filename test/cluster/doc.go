@@ -32,11 +32,11 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(cluster.Main(m, buildImages)) }
 //
-// Missing, compared with a cluster in production: DNS, kube-proxy (Services other than the API server's do
-// not answer pods; the API server reaches webhooks all the same), a registry of real images, a second node, and a
-// real GPU. Containers that ask for a GPU get the simulated one from a stand-in for NVIDIA's container
-// runtime (cmd/nvidia-runtime), which containerd uses by default when NodeOptions.GPU is set, and
-// which a RuntimeClass finds under the handler nvidia in any case.
+// Missing, compared with a cluster in production: DNS, kube-proxy (Services other than the API server's do not answer
+// pods; the API server reaches webhooks all the same), a registry of real images, a second node, and a real GPU.
+// Containers that request a GPU get the simulated one from a stand-in for NVIDIA's container runtime
+// (cmd/nvidia-runtime), which containerd uses by default when NodeOptions.GPU is set, and which a RuntimeClass finds
+// under the handler nvidia in any case.
 //
 // The node has been run on cgroup v1 only. The branch for v2 (box/unified.go) follows the kernel's
 // documentation and is untested. Package vm has a machine with v2, and no kubelet.

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 )
 
-// StartDRA runs the driver of dynamic resource allocation (modules/dra), whose flags say what it publishes. The programs of the box
-// have to include it (AddPrograms). Its log is called by name.
+// StartDRA runs the driver of dynamic resource allocation (modules/dra), whose flags describe its devices. The programs
+// of the box have to include it (AddPrograms). Its log is called by name.
 func (n *Node) StartDRA(name string, flags ...string) (*Plugin, error) {
 	flags = append([]string{"--node-name=" + box.NodeName, "--kubeconfig=" + n.Kubeconfig}, flags...)
 	return n.startPlugin(name, exec.Command(n.bin["dra"], flags...))

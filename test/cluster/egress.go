@@ -89,7 +89,7 @@ func (e *egress) connect(client net.Conn) {
 	both.Wait()
 }
 
-// dial connects to what stands behind the endpoint named in the request line.
+// dial connects to the listener behind the endpoint named in the request line.
 func (e *egress) dial(_, endpoint string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(endpoint)
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *egress) dial(_, endpoint string) (net.Conn, error) {
 	return net.Dial("tcp", backend)
 }
 
-// carry copies until from ends, then tells to that nothing more comes.
+// carry copies until from ends, then closes to for writing.
 func carry(to net.Conn, from io.Reader) {
 	io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok {

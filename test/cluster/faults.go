@@ -33,7 +33,8 @@ func (s *APIServer) Pause(name string) (resume func(), err error) {
 	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil
 }
 
-// Restart kills kube-apiserver and starts it again on the same port, with what it had stored. It returns once it is ready.
+// Restart kills kube-apiserver and starts it again on the same port, with its stored objects. It returns once it is
+// ready.
 func (s *APIServer) Restart(ctx context.Context) error {
 	const name = "kube-apiserver"
 	i := slices.IndexFunc(s.parts, func(p *run.Process) bool { return p.Name == name })

@@ -58,8 +58,8 @@ egressSelections:
 	return path, nil
 }
 
-func (s *APIServer) startControllerManager() error {
-	return s.start("kube-controller-manager", append(s.controllerFlags(controllersUser),
+func (s *APIServer) startControllerManager(flags ...string) error {
+	return s.start("kube-controller-manager", append(append(s.controllerFlags(controllersUser), flags...),
 		"--use-service-account-credentials", "--service-account-private-key-file="+s.pki.path("accounts.key"),
 		"--root-ca-file="+s.pki.path("ca.crt"),
 		// Its default is a folder of the machine, which it makes.
@@ -73,10 +73,10 @@ func (s *APIServer) startScheduler() error {
 // controllerFlags are those that controller manager and scheduler have in common.
 func (s *APIServer) controllerFlags(user string) []string {
 	config := s.kubeconfigOf(user)
-	return []string{
+	return append([]string{
 		"--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
 		"--leader-elect=false", "--secure-port=0",
 		// At the default of 20 requests a second the controllers' own start takes four seconds longer.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
-	}
+	}, s.gates...)
 }

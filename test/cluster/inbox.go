@@ -14,11 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 )
 
-// InBox runs inside in a box (see package box) with all programs of ControlPlane and NodeParts, so that it
-// can call StartNode, and returns its exit status. It must be the first thing that main does. prepare,
-// which may be nil, runs before that, outside, and may leave files in the box's folder dir: it is the
-// place to build, since there is no network inside. An error that wraps box.ErrUnsupported says in
-// one line why no node can run on this machine.
+// InBox runs inside in a box (see package box) with all programs of ControlPlane and NodeParts, so that it can call
+// StartNode, and returns its exit status. It must be the first call of main. prepare, which may be nil, runs before
+// that, outside, and may leave files in the box's folder dir: it is the place to build, since there is no network
+// inside. An error that wraps box.ErrUnsupported gives in one line the reason why no node can run on this machine.
 //
 // If the exit status is not 0, the logs of the cluster's parts are copied to the folder named by
 // GPUSLICE_LOGS.
@@ -45,9 +44,9 @@ func InBox(ctx context.Context, progress io.Writer, prepare func(ctx context.Con
 	return b.Run(ctx)
 }
 
-// Main is what TestMain returns to os.Exit in a package whose tests need a node: it runs them in a box. A
-// machine that cannot have one is a failure, unless E2E_OPTIONAL is 1; tests that nobody asked for
-// are not run in a box and skip themselves (see Wanted).
+// Main is the exit status for TestMain in a package whose tests need a node: it runs them in a box. A machine that
+// cannot have one is a failure, unless E2E_OPTIONAL is 1; tests that nobody selected are not run in a box and skip
+// themselves (see Wanted).
 func Main(m *testing.M, prepare func(ctx context.Context, dir string) error) int {
 	if !Wanted("node") {
 		return m.Run()

@@ -40,7 +40,7 @@ nodeStatusUpdateFrequency: 1s
 syncFrequency: 5s
 `
 
-// configureKubelet writes what the kubelet needs to know.
+// configureKubelet writes the kubelet's settings.
 func (n *Node) configureKubelet() error {
 	if err := n.pki.server("kubelet", box.NodeName, box.NodeIP); err != nil {
 		return err

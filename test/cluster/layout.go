@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 )
 
-// layout says on which addresses and ports the control plane listens.
+// layout holds the addresses and ports of the control plane.
 type layout struct {
 	bind, host       string // where the API server listens, and how it is reached
 	etcd, peer, port int

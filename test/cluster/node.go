@@ -20,20 +20,20 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// NodeOptions say what to start. The zero value is enough.
+// NodeOptions describe the start. The zero value is enough.
 type NodeOptions struct {
 	// Images can be used by pods, with imagePullPolicy Never or IfNotPresent: there is no registry.
 	Images []image.Image
-	// AnyImage, if not nil, is what pods get for every other name and tag. Its entrypoint runs in place of programs that it lacks,
-	// with what cmd/nvidia-runtime says of the container in its environment.
+	// AnyImage, if not nil, is the image for every other name and tag. Its entrypoint runs in place of programs that it
+	// lacks, with cmd/nvidia-runtime's description of the container in its environment.
 	AnyImage *image.Image
-	// GPU is what containers get that ask for one; nil for a node without.
+	// GPU is given to containers that request one; nil for a node without.
 	GPU *GPU
 	// Flags are further arguments of kube-apiserver.
 	Flags []string
 }
 
-// GPU describes a simulated GPU: what NVIDIA's container runtime would hand to a container whose environment
+// GPU describes a simulated GPU: the files that NVIDIA's container runtime would hand to a container whose environment
 // names devices. The test cluster has a stand-in for that runtime.
 type GPU struct {
 	// Library is the path of a libnvidia-ml.so.1.
@@ -161,7 +161,7 @@ func (n *Node) AwaitAllocatable(ctx context.Context, resource string, quantity i
 	})
 }
 
-// await polls until reached says so, ctx ends or a part of the cluster does.
+// await polls until reached returns true, ctx ends or a part of the cluster does.
 func (n *Node) await(ctx context.Context, what string, reached func(context.Context) bool) error {
 	poll := time.NewTicker(25 * time.Millisecond)
 	defer poll.Stop()

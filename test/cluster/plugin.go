@@ -16,8 +16,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// LibraryPath is where a container finds the driver's management library: the folder that Debian's and
-// Ubuntu's dynamic loaders look into without being told.
+// LibraryPath is where a container finds the driver's management library: the folder that Debian's and Ubuntu's dynamic
+// loaders look into by default.
 func LibraryPath() string {
 	folder := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	return "/usr/lib/" + folder + "/libnvidia-ml.so.1"
@@ -51,7 +51,7 @@ func (p *Plugin) Stop() {
 	p.process.Kill()
 }
 
-// Log returns what the plugin printed so far.
+// Log returns the plugin's output so far.
 func (p *Plugin) Log() (string, error) {
 	text, err := os.ReadFile(p.process.Log)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Plugin) Log() (string, error) {
 	return string(text), nil
 }
 
-// NVIDIA says how to run a program of NVIDIA's.
+// NVIDIA describes how to run a program of NVIDIA's.
 type NVIDIA struct {
 	// Config is the text of the device plugin's configuration file.
 	Config string
@@ -70,8 +70,8 @@ type NVIDIA struct {
 	Env []string
 }
 
-// StartNVIDIAPlugin runs NVIDIA's device plugin on the node's simulated GPU. What it offers shows on the
-// node a moment later (AwaitAllocatable).
+// StartNVIDIAPlugin runs NVIDIA's device plugin on the node's simulated GPU. Its offer shows on the node a moment later
+// (AwaitAllocatable).
 func (n *Node) StartNVIDIAPlugin(o NVIDIA) (*Plugin, error) {
 	how := []string{"--device-list-strategy=envvar"}
 	if n.gpu != nil && n.gpu.CDI {
@@ -126,7 +126,7 @@ func (n *Node) driverRoot() (string, error) {
 	return root, nil
 }
 
-// cdiSpec is what the device plugin writes.
+// cdiSpec is the device plugin's file.
 const cdiSpec = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
 
 // WriteCDI puts a specification of NVIDIA's own toolkit in the place of the device plugin's, which knows an older one. The
@@ -229,8 +229,8 @@ func (n *Node) showMIGMinors() error {
 	return nil
 }
 
-// StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags say what it offers. It
-// prints the device identities of each allocation, one JSON list a line. Its log is called by name.
+// StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags describe its offer. It prints the
+// device identities of each allocation, one JSON list a line. Its log is called by name.
 func (n *Node) StartPlugin(name string, flags ...string) (*Plugin, error) {
 	return n.startPlugin(name, exec.Command(n.bin["deviceplugin"], flags...))
 }

@@ -11,8 +11,8 @@ import (
 type Program struct {
 	// Package is its import path, or a path from the top of the checkout that begins with "./".
 	Package string
-	// CGO builds it with a C compiler, for what loads a library at run time; it then needs the C library
-	// in its image (see image.Program).
+	// CGO builds it with a C compiler, for programs that load a library at run time; it then needs the C library in its
+	// image (see image.Program).
 	CGO bool
 	// LDFlags are passed on to the linker.
 	LDFlags string
@@ -42,7 +42,7 @@ func Compile(ctx context.Context, p Program, out string) error {
 	return nil
 }
 
-// BuildSettings returns a folder for what is built, which outlives this process, and the environment in which Go's
+// BuildSettings returns a folder for build outputs, which outlives this process, and the environment in which Go's
 // commands build the same everywhere.
 func BuildSettings() (cache string, environment []string, err error) {
 	cache, err = cacheRoot()

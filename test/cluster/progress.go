@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reporter says what takes its time: one line that is kept up to date on a terminal, a line every 15
-// seconds elsewhere.
+// reporter reports slow steps: one line that is kept up to date on a terminal, a line every 15 seconds elsewhere.
 type reporter struct {
 	out      io.Writer
 	terminal bool
@@ -85,7 +84,7 @@ func (s *step) show() {
 	s.say("%6s  %s", elapsed, text)
 }
 
-// end says how long the step took and how it went.
+// end reports how long the step took and how it went.
 func (s *step) end(err error) {
 	close(s.done)
 	s.wait.Wait()

@@ -27,7 +27,7 @@ type Target struct {
 // requirement matches one line of a go.mod file's require block.
 var requirement = regexp.MustCompile(`(?m)^\s*(?:require )?(\S+) (v\S+)`)
 
-// args returns the arguments of go build for t, without the output, as its go.mod in dir says.
+// args returns the arguments of go build for t, without the output, by its go.mod in dir.
 func (t Target) args(dir string) ([]string, error) {
 	ld := "-s -w"
 	if t.seccomp {

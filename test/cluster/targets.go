@@ -97,13 +97,19 @@ func Containers() []Target {
 }
 
 // CertManager returns the target with cert-manager's controllers and cainjector, the program certmanager. It talks to the
-// cluster of its --kubeconfig; CertManagerCRDs are what it needs there.
+// cluster of its --kubeconfig; CertManagerCRDs are its definitions there.
 func CertManager() []Target {
 	return []Target{{name: "certmanager", module: "certmanager", packages: []string{"."}}}
 }
 
 // Kyverno returns the target with Kyverno's admission controller, which test/bench compares with. It talks to the cluster of its
-// --kubeconfig; KyvernoCRDs are what it needs there.
+// --kubeconfig; KyvernoCRDs are its definitions there.
 func Kyverno() Target {
 	return Target{name: "kyverno", module: "kyverno", packages: []string{"github.com/kyverno/kyverno/cmd/kyverno"}}
+}
+
+// Karpenter returns the target with Karpenter and its own provider of nodes that no machine stands behind, the program kwok.
+// KarpenterCRDs are its definitions.
+func Karpenter() Target {
+	return Target{name: "karpenter", module: "karpenter", packages: []string{"sigs.k8s.io/karpenter/kwok"}}
 }

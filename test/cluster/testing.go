@@ -9,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// Wanted reports whether tests that need the given tier ("apiserver" or "node") were asked for through
-// GPUSLICE_TEST, a list with commas.
+// Wanted reports whether tests of the given tier ("apiserver" or "node") were selected by GPUSLICE_TEST, a list with
+// commas.
 func Wanted(tier string) bool { return run.Wanted(tier) }
 
 // Need skips the test, saying how to run it, unless GPUSLICE_TEST names the tier apiserver. A test that builds something

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// answers shows what the webhook answers to the samples, a line each.
+// answers shows the webhook's answers to the samples, a line each.
 func answers(ctx context.Context, o options, p programs, dir string, pods []sample, w io.Writer) (unexpected int, err error) {
 	samples, err := sampleWorld(pods)
 	if err != nil {
@@ -19,7 +19,7 @@ func answers(ctx context.Context, o options, p programs, dir string, pods []samp
 	}
 	defer a.stop()
 	fmt.Fprintf(w, "\n=== %d pods, and what the webhook answers to each\n\n", len(pods))
-	var claimed claims
+	var claimed claimTotals
 	for _, s := range pods {
 		got, err := a.answer(ctx, o, s, &claimed, w)
 		if err != nil {
@@ -36,8 +36,8 @@ func answers(ctx context.Context, o options, p programs, dir string, pods []samp
 	return unexpected, nil
 }
 
-// answer prints what became of one sample, and returns it in the words of a sample's expect.
-func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claims, w io.Writer) (string, error) {
+// answer prints the answer to one sample, and returns it in the words of a sample's expect.
+func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claimTotals, w io.Writer) (string, error) {
 	answer, err := a.Create(ctx, s.pod)
 	if err != nil {
 		return "", err

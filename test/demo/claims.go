@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -19,19 +19,19 @@ func sharedByMemory() (pools.Source, error) {
 	return scenarios.Published([]string{"dra-h100"}, []string{"nvidia-h100-shares-memory"})
 }
 
-// claims adds up what pods claim of a device.
-type claims struct {
+// claimTotals adds up what pods claim of a device.
+type claimTotals struct {
 	count int
 	total resource.Quantity
 }
 
-// add reads the claims of a pod, and says what they are.
-func (c *claims) add(object *unstructured.Unstructured) (text string, err error) {
+// add reads the claims of a pod, and describes them.
+func (c *claimTotals) add(object *unstructured.Unstructured) (text string, err error) {
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
 		return "", err
 	}
-	for _, template := range (policies.Input{Pod: &pod}).ClaimTemplates() {
+	for _, template := range claims.Named(&pod) {
 		for _, r := range template.Spec.Spec.Devices.Requests {
 			amount := r.Exactly.Capacity.Requests["memory"]
 			c.total.Add(amount)
@@ -42,8 +42,8 @@ func (c *claims) add(object *unstructured.Unstructured) (text string, err error)
 	return text, nil
 }
 
-// print says what the claims come to, and which part of it is real.
-func (c *claims) print(published pools.Source, w io.Writer) {
+// print prints the total of the claims, and which part of it is real.
+func (c *claimTotals) print(published pools.Source, w io.Writer) {
 	device := published.Slices[0].Spec.Devices[0]
 	memory := device.Capacity["memory"].Value
 	fmt.Fprintf(w, "\n%d claims of unequal sizes: %s of the %s of one device. Real are the webhook and its answers; the ResourceSlices are documents, and no scheduler runs.\n",

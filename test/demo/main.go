@@ -49,7 +49,7 @@ func main() {
 	if err != nil {
 		os.Exit(2)
 	}
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // what a sample is warned of stands below it
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // a sample's warnings are shown below it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := demonstrate(ctx, o, os.Stdout, os.Stderr)
 	stop()
@@ -59,7 +59,8 @@ func main() {
 	os.Exit(code)
 }
 
-// demonstrate runs without Kubernetes if nothing else is asked for. On a cluster it takes the tier with a node where it can, else the one with an API server alone, and says which. With a
+// demonstrate runs without Kubernetes unless an option requires it. On a cluster it takes the tier with a node where it
+// can, else the one with an API server alone, and reports which. With a
 // node this program is started again inside of a box, and comes here a second time.
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code int, err error) {
 	if !o.cluster && !o.keep {
@@ -106,7 +107,7 @@ func samplesOnly(ctx context.Context, o options, why string, stdout, stderr io.W
 	return nil
 }
 
-// status is the exit status of what ended with err.
+// status is the exit status of a run that ended with err.
 func status(err error) (int, error) {
 	if err != nil {
 		return 1, err

@@ -112,7 +112,7 @@ func (n *stageNode) start(ctx context.Context) error {
 	return errors.Join(n.Policy(ctx, demoPolicy, policy), n.Settle(ctx, install.SharedResource))
 }
 
-// installChart installs gpuslice as deploy/README.md says.
+// installChart installs gpuslice by deploy/README.md.
 func (n *stageNode) installChart(ctx context.Context) error {
 	checkout, err := recipe.Checkout()
 	if err != nil {
@@ -131,7 +131,7 @@ func (n *stageNode) installChart(ctx context.Context) error {
 	return n.AwaitWebhook(ctx)
 }
 
-// twoPods is what there is to see.
+// twoPods shows the two pods.
 func (n *stageNode) twoPods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -180,7 +180,7 @@ func (n *stageNode) started(ctx context.Context, p place) error {
 	return nil
 }
 
-// unharmed says how the neighbour fared.
+// unharmed reports how the neighbour fared.
 func (n *stageNode) unharmed(ctx context.Context) error {
 	beats, gaps, err := n.beats(ctx, quiet())
 	if err != nil {

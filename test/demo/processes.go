@@ -124,7 +124,8 @@ func (l *local) startTenant(c *corev1.Container) error {
 	return l.Add(cmd.Process.Pid, c.Name)
 }
 
-// probe runs the guard's status command, as the kubelet does for its probes, until done accepts whether it succeeded and what it said.
+// probe runs the guard's status command, as the kubelet does for its probes, until done accepts its success and its
+// output.
 func (l *local) probe(ctx context.Context, form string, done func(ok bool, said string) bool) error {
 	for {
 		out, err := exec.CommandContext(ctx, l.programs.guard, "status", form, "--termination-message-path", l.status).Output()

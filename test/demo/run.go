@@ -16,7 +16,7 @@ import (
 // within bounds every step but the first build.
 const within = 2 * time.Minute
 
-// run shows what becomes of sample pods on an API server without a node.
+// run shows the outcome of sample pods on an API server without a node.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	pods, err := samples(o.pod)
 	if err != nil {
@@ -61,7 +61,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return unexpectedError(unexpected)
 }
 
-// goOn says what a user may do next.
+// goOn prints the user's next steps.
 func goOn(stdout io.Writer) {
 	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with kubectl, helm and gpuslice\n"+
 		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes/l4-timeslicing-renamed.yaml -n research -o diff\n")

@@ -60,7 +60,7 @@ func nodeFiles() []string {
 	return []string{"a100-mig-mixed", "l4-timeslicing-renamed", "t4-plain-old-driver", "h100-host-daemon", "h100-mps-plugin"}
 }
 
-// sample is a pod to create, with what its file says of it.
+// sample is a pod to create, with its file's description.
 type sample struct {
 	file      string
 	title     string

@@ -19,7 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// show creates every pod, prints what became of it, and returns how many came out otherwise than expected.
+// show creates every pod, prints its outcome, and returns how many differ from the expected one.
 func show(ctx context.Context, i *install.Installation, pods []sample, verbose bool, w io.Writer) (unexpected int, err error) {
 	for _, s := range pods {
 		fmt.Fprintf(w, "\n=== %s\n    pod %s in namespace %s\n", s.title, s.pod.GetName(), s.namespace)
@@ -65,7 +65,7 @@ func create(ctx context.Context, i *install.Installation, s sample, verbose bool
 	return "mutated " + string(planned.Strategy), nil
 }
 
-// plannedOf is what a pod's annotation says is planned; nil where there is none.
+// plannedOf is the plan in a pod's annotation; nil where there is none.
 func plannedOf(pod *unstructured.Unstructured) (*promise.Planned, error) {
 	text, ok := pod.GetAnnotations()[api.AnnotationPlanned]
 	if !ok {
@@ -116,7 +116,7 @@ func tierList(tiers []api.Tier) string {
 	return strings.Join(names, ", ")
 }
 
-// printDiff prints what gpuslice changed: the pod that came out beside the same pod in a namespace without a policy.
+// printDiff prints gpuslice's changes: the created pod beside the same pod in a namespace without a policy.
 func printDiff(ctx context.Context, i *install.Installation, s sample, after *unstructured.Unstructured, w io.Writer) error {
 	plain := s.pod.DeepCopy()
 	plain.SetNamespace("plain")
@@ -167,7 +167,7 @@ func readable(u *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// guardInShort leaves of the guard's containers what tells them apart; kubectl shows the rest.
+// guardInShort keeps the parts of the guard's containers that distinguish them; kubectl shows the rest.
 func guardInShort(u *unstructured.Unstructured) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "spec", "initContainers")
 	for i, e := range list {
@@ -210,7 +210,7 @@ func withoutToken(node any) {
 	}
 }
 
-// warnings collects what the server warns of.
+// warnings collects the server's warnings.
 type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.

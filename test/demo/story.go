@@ -44,7 +44,7 @@ func story(ctx context.Context, p programs, dir string, stdout, stderr io.Writer
 	return c.hogEnds(ctx, both[0], both[1])
 }
 
-// startOne asks the webhook about a pod, and starts what came out.
+// startOne has the webhook review a pod, and starts the result.
 func (c clock) startOne(ctx context.Context, a *asked, p programs, dir string, at place) (*local, error) {
 	text, err := files.ReadFile("node/" + at.pod + ".yaml")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c clock) startOne(ctx context.Context, a *asked, p programs, dir string, a
 	return started, nil
 }
 
-// hogEnds follows the guard of the hog, and says how its owner learns of the end and how the neighbour fared.
+// hogEnds follows the guard of the hog, and reports how its owner learns of the end and how the neighbour fared.
 func (c clock) hogEnds(ctx context.Context, neighbor, hog *local) error {
 	defer context.AfterFunc(ctx, hog.end)()
 	if err := c.followLog(hog.guardLog); err != nil {

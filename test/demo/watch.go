@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
 // place is a container on the node.
@@ -63,7 +63,7 @@ func (n *stageNode) ended(ctx context.Context) (end *corev1.ContainerStateTermin
 	return end, err
 }
 
-// event returns the Event that tells the hog's owner.
+// event returns the Event for the hog's owner.
 func (n *stageNode) event(ctx context.Context) (found *corev1.Event, err error) {
 	err = until(ctx, n, "events", hog(), "involvedObject.name="+hog().pod, &corev1.Event{}, func(e *corev1.Event) bool {
 		found = e

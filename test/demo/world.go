@@ -17,7 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
-// world is what a webhook knows: the objects of its API server.
+// world is a webhook's knowledge: the objects of its API server.
 type world struct {
 	policies   map[string][]byte
 	nodes      []*corev1.Node

@@ -21,8 +21,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook/observe"
-	"github.com/gpuslice/gpuslice/webhook/usage"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
 // agentNode is what tenants of the agent's tests name, so that it counts no others.

@@ -2,8 +2,8 @@
 // device plugin and feature discovery offer simulated GPUs, the webhook is the Deployment that users apply, and the
 // guard is the one that it injects.
 //
-// Each test has a namespace, and there a GPU of its own to break (stage). Tests wait for what the API server or a log
-// says, never for a time. They run in a box, as root:
+// Each test has a namespace, and there a GPU of its own to break (stage). Tests wait for a state of the API server or
+// of a log, never for a time. They run in a box, as root:
 //
 //	GPUSLICE_TEST=node go test -parallel 6 ./test/e2e
 package e2e

@@ -50,7 +50,7 @@ func offerMPS(ctx context.Context, n *install.OnNode, name string) error {
 	return n.AwaitAllocatable(ctx, mpsResource, 4)
 }
 
-// clientOfMPS is a tenant that asks for a slice of the MPS pool.
+// clientOfMPS is a tenant that requests a slice of the MPS pool.
 func clientOfMPS(name string, steps ...string) corev1.Container {
 	c := tenant(name, append([]string{"kind M+C"}, steps...)...)
 	c.Resources.Limits = corev1.ResourceList{mpsResource: resource.MustParse("1")}

@@ -173,8 +173,8 @@ func parts(ctx context.Context, without []string) (map[string]string, error) {
 	return files, nil
 }
 
-// readHeader asks the go command where the module is, from the folder that the
-// caller works in: within this module, or one that requires go-nvml.
+// readHeader reads the module's place from the go command, in the folder that the caller works in: within this module,
+// or one that requires go-nvml.
 func readHeader(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml")
 	var said strings.Builder

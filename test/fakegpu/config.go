@@ -28,8 +28,8 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%dB", uint64(b))
 }
 
-// Config is what a library reads. The zero value of a field is the library's
-// default: one A100 with 80 GiB under driver 580.95.05, which never fails.
+// Config is the input of a library. The zero value of a field is the library's default: one A100 with 80 GiB under
+// driver 580.95.05, which never fails.
 type Config struct {
 	Node              string // words of other nodes are not seen
 	Devices           int    // how many; 1. A negative number is none
@@ -43,14 +43,13 @@ type Config struct {
 	On    map[int]Fault // of one device, by its minor number; wins over Fault field by field
 }
 
-// Fault is what can be said of all devices or of one: how large it is, and in
-// which of the ways of drivers its readings are wrong.
+// Fault describes all devices or one: its size, and in which of the ways of drivers its readings are wrong.
 type Fault struct {
 	Memory Bytes    // 80 GiB
 	Base   Bytes    // used with nobody there; 0
 	Others Bytes    // held by tenants that the caller cannot see; 0
 	MIG    []string // profiles of its instances, "1g.10gb"; none: MIG is off
-	Closed bool     // with MIG on, the device itself tells nothing: the caller may not monitor it
+	Closed bool     // with MIG on, the device itself reports nothing: the caller may not monitor it
 
 	PIDs        string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
 	Figures     string        // "true" (default), "all-ones" or "zero"
@@ -61,15 +60,15 @@ type Fault struct {
 	Linger      time.Duration // memory that a process held counts in the total so long after its end was first seen
 	Stale       bool          // and its PID stays in the lists so long
 	Limits      bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
-	Charged     Bytes         // what it says is used; 0: the processes' sum
+	Charged     Bytes         // its reported use; 0: the processes' sum
 	Usage       string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a percent, or "unnamed": the device is busy, and nobody is named
-	CUDALimit   Bytes         // what libcuda lets its callers hold, a context of 64 MiB with it; 0: what the device has
+	CUDALimit   Bytes         // libcuda's limit for its callers, a context of 64 MiB with it; 0: the memory of the device
 	CUDALimitOf string        // whose that is: "process" (default), "client", of an MPS daemon alone, or "pod", all of its processes
 	CUDALeaks   []string      // calls that the limit does not hold, as patterns: "cuMemAllocManaged"
 	Xids        []int         // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides
-	Hang []string // calls that do not return while the config says so; patterns as in Fail
+	Hang []string // calls that do not return while the config lists them; patterns as in Fail
 	Slow []Slow
 }
 

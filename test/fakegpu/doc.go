@@ -11,7 +11,7 @@
 //	gpu0.2=4GiB       on the third MIG instance of it
 //	GPU-<uuid>=4GiB   on the device, or MIG-<uuid> the instance, of that UUID
 //	gpu1=1GiB/G       graphics; also C, compute (default), and M+C, an MPS client
-//	t7/gpu0=1GiB      on the node t7 alone: a library whose config says node=t7 sees
+//	t7/gpu0=1GiB      on the node t7 alone: a library whose config has node=t7 sees
 //	                  such words and no others, so that tests do not see each other
 //
 // Amounts are whole numbers of B, KiB, MiB or GiB. A word may stand anywhere in the
@@ -20,7 +20,7 @@
 // exec.Command(sleep) with Args {"gpu0=4GiB", "60"}.
 //
 // What the devices are, and how they fail, stands in the config, which [Config] prints
-// and the library reads anew at every call: GPUSLICE_FAKE_GPU_CONFIG is its text (if it
+// and the library reads again at every call: GPUSLICE_FAKE_GPU_CONFIG is its text (if it
 // holds a "=") or its path, else it is /etc/gpuslice-fake-gpu, else all is default. A path may be
 // a folder that holds a file "config", which containers can mount and see change. Lines, or
 // pieces between ";", are KEY=VALUE; "KEY@1=VALUE" is for the device 1 alone.
@@ -28,7 +28,7 @@
 // Beside it lies an imitation of libcuda.so.1. What a program allocates by it, it writes over the program's last argument
 // as such a word, so that the program needs a long one.
 //
-// A device's total is what its processes hold, and the config's base and others. To see
+// A device's total is the memory of its processes, and the config's base and others. To see
 // the tenants of other PID namespaces in the total, as a driver does, mount the node's
 // /proc at /run/gpuslice-fake-gpu/proc, or name it in GPUSLICE_FAKE_GPU.
 //

@@ -27,9 +27,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
-	"github.com/gpuslice/gpuslice/webhook/metrics"
-	"github.com/gpuslice/gpuslice/webhook/pods"
-	"github.com/gpuslice/gpuslice/webhook/review"
+	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/review"
 )
 
 const scenario = "framework-pytorch-2-4" // a slice with a framework's cap
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// governed is a source that is asked for one namespace.
+// governed is a source for one namespace.
 type governed policies.Input
 
 // Input implements pods.Source.

@@ -17,8 +17,8 @@ import (
 // AgentName is the name of the agent's DaemonSet.
 const AgentName = "gpuslice-agent"
 
-// StartAgent installs the node's agent, as users do, and returns once it enforces. It sees a GPU as c says. Each of edits is a text of the
-// manifest and what takes its place.
+// StartAgent installs the node's agent, as users do, and returns once it enforces. It sees the GPU of c. Each of edits
+// is a text of the manifest and its replacement.
 func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config, edits ...[2]string) error {
 	if err := n.GPU(api.SystemNamespace, c); err != nil {
 		return err

@@ -21,14 +21,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Asker sends a webhook reviews as an API server does: over TLS, with the authority of the webhook configuration, first to the
-// mutating webhook, and what came out of it to the validating one.
+// Asker sends a webhook reviews as an API server does: over TLS, with the authority of the webhook configuration, first
+// to the mutating webhook, and the result to the validating one.
 type Asker struct {
 	client  *http.Client
 	address string
 }
 
-// Answer is what came of a pod.
+// Answer is the answer for a pod.
 type Answer struct {
 	Pod      *unstructured.Unstructured // as it came out; nil: denied
 	Denied   *metav1.Status
@@ -53,9 +53,9 @@ func NewAsker(ctx context.Context, config *rest.Config, p *Process) (*Asker, err
 	return &Asker{&http.Client{Transport: transport}, p.Reviews}, nil
 }
 
-// Create asks about a pod that somebody creates.
+// Create reviews a pod that somebody creates.
 func (a *Asker) Create(ctx context.Context, pod *unstructured.Unstructured) (Answer, error) {
-	pod = pod.DeepCopy() // the API server sets these before it asks
+	pod = pod.DeepCopy() // the API server sets these before its call
 	pod.SetUID(uuid.NewUUID())
 	pod.SetCreationTimestamp(metav1.Now())
 	var out Answer
@@ -119,7 +119,7 @@ func (a *Asker) review(ctx context.Context, path string, pod *unstructured.Unstr
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the webhook: %w", err)
+		return nil, fmt.Errorf("call the webhook: %w", err)
 	}
 	defer resp.Body.Close()
 	var answered admissionv1.AdmissionReview

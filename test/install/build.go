@@ -74,7 +74,7 @@ func Build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// buildImages builds gpuslice's images for this machine. With a newer C library they are what the next release has, so a
+// buildImages builds gpuslice's images for this machine. With a newer C library they are those of the next release, so a
 // test does not fail because Debian fixed it.
 func buildImages(ctx context.Context, dir string) error {
 	checkout, err := recipe.Checkout()
@@ -94,7 +94,7 @@ func buildImages(ctx context.Context, dir string) error {
 	return err
 }
 
-// nodeOptions are what a node needs for StartNode, from what Build left in dir: the images of gpuslice and of the tenant, and
+// nodeOptions are the options of StartNode, from the files of Build in dir: the images of gpuslice and of the tenant, and
 // a GPU whose config is the namespace's own (see GPU).
 func nodeOptions(dir string) (cluster.NodeOptions, error) {
 	folder := filepath.Join(dir, gpusFolder)

@@ -10,9 +10,9 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// GPU makes the simulated GPU be as c says for pods of a namespace, the guard among them, from then on. It must be
-// called before the first such pod is created; running pods see later changes at once. As long as c says nothing
-// else, a device's total is what the reader's own pod holds (see ShareGPU).
+// GPU makes the simulated GPU be that of c for pods of a namespace, the guard among them, from then on. It must be
+// called before the first such pod is created; running pods see later changes at once. By default, a device's total is
+// the use of the reader's own pod (see ShareGPU).
 func (n *OnNode) GPU(namespace string, c fakegpu.Config) error {
 	folder := n.gpuFolder(namespace)
 	for _, f := range []string{configFolder, nodeFolder} {
@@ -23,8 +23,8 @@ func (n *OnNode) GPU(namespace string, c fakegpu.Config) error {
 	return c.WriteFile(filepath.Join(folder, configFolder, "config"))
 }
 
-// ShareGPU shows pods of a namespace created from then on the node's processes, so that the total of a device is what
-// all pods hold, as a driver has it. The config (GPU) should name a node of the namespace's own, and its tenants too,
+// ShareGPU shows pods of a namespace created from then on the node's processes, so that the total of a device is the
+// memory of all pods, as a driver has it. The config (GPU) should name a node of the namespace's own, and its tenants too,
 // so that the pods of other namespaces do not count. It costs each reading the time to look at all
 // processes of the node.
 func (n *OnNode) ShareGPU(namespace string) error {

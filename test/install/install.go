@@ -53,7 +53,7 @@ type Installation struct {
 // Options say how gpuslice is installed beside the usual.
 type Options struct {
 	Replicas int // default 1
-	// Through says how the replicas reach the API server, given their own access; nil: as it is.
+	// Through changes how the replicas reach the API server, given their own access; nil: as it is.
 	Through func(*rest.Config) (*rest.Config, error)
 	// Arguments are further flags of each replica; of one that is given twice the later counts.
 	Arguments []string
@@ -201,10 +201,10 @@ func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 	return i.answered(ctx)
 }
 
-// settleWithin bounds what takes some tenths of a second.
+// settleWithin bounds steps that take some tenths of a second.
 const settleWithin = 30 * time.Second
 
-// settled says whether the webhook knows every policy and node that was written, and the pools of these names.
+// settled reports whether the webhook knows every policy and node that was written, and the pools of these names.
 func (i *Installation) settled(pools []string) func(State) bool {
 	return func(s State) bool {
 		if i.documents.missing(s) != nil {
@@ -232,9 +232,9 @@ func (i *Installation) answered(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{api.LabelMemory: "deny-me"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
 	}
-	return i.Webhook.poll(ctx, "be asked", func() (bool, string) {
+	return i.Webhook.poll(ctx, "be called", func() (bool, string) {
 		_, err := i.Server.Client.CoreV1().Pods(probe).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil && strings.Contains(err.Error(), "deny-me"), "the API server does not ask it"
+		return err != nil && strings.Contains(err.Error(), "deny-me"), "the API server does not call it"
 	})
 }
 
@@ -248,7 +248,7 @@ func (i *Installation) Stop() {
 	}
 }
 
-// quiet keeps the server's warnings off standard error; who wants them asks (Applier.Warning).
+// quiet keeps the server's warnings off standard error; for these, see Applier.Warning.
 func quiet(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/memoryapi"
 )
 
-// InMemory puts the manifests on an API server in memory, and starts the webhook's process beside it. Nobody asks the process
-// before an Asker does.
+// InMemory puts the manifests on an API server in memory, and starts the webhook's process beside it. Nobody calls the
+// process before an Asker does.
 func InMemory(ctx context.Context, server *memoryapi.Server, binary, dir string) (*Process, error) {
 	names, err := fs.Glob(deploy.Files, "*.yaml")
 	if err != nil {

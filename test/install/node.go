@@ -18,7 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// SharedResource is what the node's GPU is offered as.
+// SharedResource is the resource name of the node's GPU.
 const SharedResource = "nvidia.com/gpu.shared"
 
 // replicas of each device of the node.

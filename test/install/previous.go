@@ -14,8 +14,8 @@ import (
 // tagged, it stands for the previous one.
 const firstOfFormats = "policies: deny, mutate, hide devices: the outcomes in Kubernetes' words"
 
-// previousRelease names the release before this one: what GPUSLICE_PREVIOUS says, else the last tag before this commit, else the
-// first build that it could be. Where the checkout has none of them, why says so.
+// previousRelease names the release before this one: the value of GPUSLICE_PREVIOUS, else the last tag before this
+// commit, else the first build that it could be. Where the checkout has none of them, why is the reason.
 func previousRelease(ctx context.Context) (revision, why string) {
 	if r := os.Getenv("GPUSLICE_PREVIOUS"); r != "" {
 		return r, ""
@@ -33,8 +33,8 @@ func previousRelease(ctx context.Context) (revision, why string) {
 	return r, ""
 }
 
-// Previous compiles a command of the release before this one into dir. Where the checkout has no such release, binary is empty and
-// why says so; else it names the revision.
+// Previous compiles a command of the release before this one into dir. Where the checkout has no such release, binary
+// is empty and why is the reason; else it names the revision.
 func Previous(ctx context.Context, dir, command string) (binary, why string, err error) {
 	revision, why := previousRelease(ctx)
 	if why != "" {

@@ -47,7 +47,7 @@ func build(ctx context.Context, out, command string, flags ...string) (string, e
 type Process struct {
 	// Reviews and Probes are the addresses it listens on.
 	Reviews, Probes string
-	// Log is the file with what it says.
+	// Log is the file of its output.
 	Log string
 
 	cmd    *exec.Cmd
@@ -135,7 +135,7 @@ func (p *Process) waitDiffers(ctx context.Context) error {
 	})
 }
 
-// poll asks again and again until done says yes, the process ends, or ctx does.
+// poll repeats done until it returns true, the process ends, or ctx does.
 func (p *Process) poll(ctx context.Context, what string, done func() (bool, string)) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -168,7 +168,7 @@ func (p *Process) get(ctx context.Context, path string) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// State is what the webhook knows of the cluster, as it says under /state.
+// State is the webhook's knowledge of the cluster, from /state.
 type State struct {
 	Policies []PolicyState `json:"policies"`
 	Tenants  []PolicyState `json:"tenants"` // tenants' own documents
@@ -178,6 +178,7 @@ type State struct {
 	Runtimes       pools.Runtimes       `json:"runtimes"`
 	GuardFailures  guardaccess.Failures `json:"guardFailures"`
 	ResourceQuotas []QuotaState         `json:"resourceQuotas"`
+	SizesWritten   time.Time            `json:"sizesWritten"`
 }
 
 // QuotaState is a ResourceQuota on a GPU resource that the webhook knows.
@@ -210,7 +211,7 @@ type PoolState struct {
 	Resource string `json:"resource"`
 }
 
-// State asks the process what it knows.
+// State reads the process's knowledge.
 func (p *Process) State(ctx context.Context) (State, error) {
 	_, body, err := p.get(ctx, "/state")
 	if err != nil {
@@ -223,7 +224,7 @@ func (p *Process) State(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// WaitState returns once the process knows what done asks for.
+// WaitState returns once done accepts the process's knowledge.
 func (p *Process) WaitState(ctx context.Context, what string, done func(State) bool) error {
 	return p.poll(ctx, what, func() (bool, string) {
 		s, err := p.State(ctx)
@@ -234,7 +235,7 @@ func (p *Process) WaitState(ctx context.Context, what string, done func(State) b
 	})
 }
 
-// Stop asks the process to end, and waits until it has.
+// Stop signals the process to end, and waits until it has.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.exited

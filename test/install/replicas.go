@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Again starts a replica that has ended anew, on the same addresses.
+// Again restarts a replica that has ended, on the same addresses.
 func (i *Installation) Again(ctx context.Context, replica int) error {
 	was := i.Replicas[replica]
 	p, err := i.again(ctx, was.Reviews, was.Probes)
@@ -38,8 +38,8 @@ func (i *Installation) Succeed(ctx context.Context, replica int, binary string) 
 	return was, nil
 }
 
-// TakeOver stops all replicas, and starts one of a build of ShiftedBinary, whose clock is this far ahead. It returns once the
-// API server asks it. One that is not ready for its clock is asked all the same.
+// TakeOver stops all replicas, and starts one of a build of ShiftedBinary, whose clock is this far ahead. It returns
+// once the API server calls it, also if it is not ready for its clock.
 func (i *Installation) TakeOver(ctx context.Context, binary string, ahead time.Duration) error {
 	i.Stop()
 	p, err := i.shifted(binary, ahead)
@@ -61,8 +61,8 @@ func (i *Installation) TakeOver(ctx context.Context, binary string, ahead time.D
 	return i.Settle(ctx)
 }
 
-// Forget makes the webhook forget the pools and policies that it remembers: it ends, its state is deleted, and it starts
-// anew on the same addresses.
+// Forget makes the webhook forget the pools and policies that it remembers: it ends, its state is deleted, and it
+// restarts on the same addresses.
 func (i *Installation) Forget(ctx context.Context) error {
 	i.Webhook.Stop()
 	err := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Delete(ctx, "gpuslice-state", metav1.DeleteOptions{})

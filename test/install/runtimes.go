@@ -27,8 +27,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// Runtimes makes a manifest of RuntimeClasses and ClusterPolicies all that the cluster has of NVIDIA's. Settle waits until the
-// webhook has read of them what they tell.
+// Runtimes makes a manifest of RuntimeClasses and ClusterPolicies all that the cluster has of NVIDIA's. Settle waits
+// until the webhook has read them.
 func (i *Installation) Runtimes(ctx context.Context, manifest []byte, told pools.Runtimes) error {
 	classes, err := i.Server.Client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {

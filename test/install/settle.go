@@ -49,7 +49,7 @@ func (d documents) put(ctx context.Context, client kubernetes.Interface, cm *cor
 	return nil
 }
 
-// missing says which policy s does not know as it was last written, or cannot use; nil: none.
+// missing names the policy that s does not know as it was last written, or cannot use; nil: none.
 func (d documents) missing(s State) error {
 	for name, version := range d {
 		all := slices.Concat(s.Policies, s.Tenants)
@@ -127,7 +127,7 @@ func (n *OnNode) settled(ctx context.Context, address string, resources []string
 	return n.documents.missing(s)
 }
 
-// stateOf asks the webhook at a pod's address what it knows.
+// stateOf reads the knowledge of the webhook at a pod's address.
 func stateOf(ctx context.Context, address string) (State, error) {
 	var s State
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+":8080/state", nil)
@@ -146,7 +146,7 @@ func stateOf(ctx context.Context, address string) (State, error) {
 	return s, json.Unmarshal(body, &s)
 }
 
-// until asks again and again until reached has nothing to object to, or ctx ends.
+// until repeats reached until it has nothing to object to, or ctx ends.
 func (n *OnNode) until(ctx context.Context, what string, reached func() error) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

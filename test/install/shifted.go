@@ -33,8 +33,8 @@ var testShift = func() (n int64) {
 `
 )
 
-// ShiftedBinary is Binary of a program whose time.Now is shifted by what the environment says. All packages are compiled for
-// it, which takes minutes the first time.
+// ShiftedBinary is Binary of a program whose time.Now is shifted by its environment. All packages are compiled for it,
+// which takes minutes the first time.
 func ShiftedBinary(ctx context.Context, dir, command string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

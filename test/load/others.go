@@ -22,8 +22,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
-// denySome registers a validating webhook of somebody else that denies three pods in ten of the namespaces that
-// carry the label, whatever ours says of them.
+// denySome registers a validating webhook of somebody else that denies three pods in ten of the namespaces that carry
+// the label, whatever ours answers.
 func denySome(t *testing.T, server *cluster.APIServer, label string) {
 	t.Helper()
 	neighbor(t, server, "denies", label, func(request *admissionv1.AdmissionRequest) bool {

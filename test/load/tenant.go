@@ -25,7 +25,7 @@ type tenant struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	told   map[string]int // what became of creates
+	told   map[string]int // outcomes of creates
 }
 
 func newTenant(client kubernetes.Interface, seed uint64, limit int) *tenant {
@@ -51,7 +51,7 @@ func (t *tenant) tell(what string) {
 	t.told[what]++
 }
 
-// slice is a pod that asks for one slice.
+// slice is a pod that requests one slice.
 func slice(name string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelMemory: "1Gi"}},
@@ -64,7 +64,7 @@ func slice(name string) *corev1.Pod {
 	return pod
 }
 
-// verdict sorts what became of a create.
+// verdict sorts the outcome of a create.
 func verdict(err error) string {
 	switch {
 	case err == nil:

@@ -45,7 +45,7 @@ func count(ctx context.Context, client kubernetes.Interface) (*census, error) {
 	return c, nil
 }
 
-// list counts anew.
+// list counts again.
 func (c *census) list(ctx context.Context, client kubernetes.Interface) (version string, err error) {
 	found, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *census) see(kind watch.EventType, pod *corev1.Pod) {
 	c.most[pod.Namespace] = max(c.most[pod.Namespace], len(here))
 }
 
-// of says how many slices live in a namespace, and the most that ever did.
+// of returns how many slices live in a namespace, and the most that ever did.
 func (c *census) of(namespace string) (now, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

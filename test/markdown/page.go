@@ -1,7 +1,8 @@
 // Package markdown reads the project's pages, and runs their commands as a reader does.
 //
-// A fence with the language "sh" holds commands, which run on a node in the order of the page. One that cannot run there
-// says why after the language: "sh not run: needs GKE". A fence with the language "output" holds what the commands before it print.
+// A fence with the language "sh" holds commands, which run on a node in the order of the page. One that cannot run
+// there gives the reason after the language: "sh not run: needs GKE". A fence with the language "output" holds the
+// output of the commands before it.
 package markdown
 
 import (
@@ -18,7 +19,7 @@ type Page struct{ Path, Text string }
 type Block struct {
 	Page, Section string // the section is the heading above
 	Info, Text    string
-	Prints        string // what the commands print, by the page; empty: it does not say
+	Prints        string // the commands' output, by the page; empty: unspecified
 	Line          int
 }
 
@@ -76,6 +77,16 @@ func (p Page) Blocks() (out []Block) {
 
 // Where names the block for people.
 func (b Block) Where() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
+
+// YAML returns the first block of YAML that holds a text; false: there is none.
+func YAML(blocks []Block, text string) (string, bool) {
+	for _, b := range blocks {
+		if b.Info == "yaml" && strings.Contains(b.Text, text) {
+			return b.Text, true
+		}
+	}
+	return "", false
+}
 
 // Commands returns those that run, and otherwise why they do not; "" and "" if the block holds no commands.
 func (b Block) Commands() (commands, notRun string) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// request is what a URL names: a resource, or one object of it. A subresource is its object.
+// request is the object of a URL: a resource, or one object of it. A subresource is its object.
 type request struct {
 	key
 	version string
@@ -61,7 +61,7 @@ func (r request) kind() schema.GroupVersionKind {
 	return resource.GroupVersion().WithKind("Object")
 }
 
-// wanted returns which objects of its resource the request asks for.
+// wanted returns which objects of its resource the request selects.
 func (r request) wanted(req *http.Request) (func(*unstructured.Unstructured) bool, error) {
 	query := req.URL.Query()
 	byLabel, err := labels.Parse(query.Get("labelSelector"))

@@ -93,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	answer(w, object, err)
 }
 
-// act does what a request asks for, and returns the object or list that answers it.
+// act serves a request, and returns the object or list that answers it.
 func (s *Server) act(req *http.Request, r request) (any, error) {
 	switch {
 	case req.Method == http.MethodGet && r.name == "":
@@ -144,8 +144,8 @@ func (s *Server) list(req *http.Request, r request) (any, error) {
 		"metadata": about, "items": items}, nil
 }
 
-// page is the part of a list that was asked for. As an API server does, it heeds no limit where any version will do. A list that changes
-// between its pages is not the same throughout.
+// page is the requested part of a list. As an API server does, it heeds no limit where any version will do. A list that
+// changes between its pages is not the same throughout.
 func page(req *http.Request, all []*unstructured.Unstructured) (part []*unstructured.Unstructured, about map[string]any, err error) {
 	query, about := req.URL.Query(), map[string]any{}
 	if query.Get("limit") == "" || query.Get("resourceVersion") == "0" {
@@ -266,7 +266,7 @@ func decode(req *http.Request) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// discover answers what clients ask before they know any resource. An API group is there as soon as it has objects.
+// discover answers clients' requests before they know any resource. An API group is there as soon as it has objects.
 func (s *Server) discover(w http.ResponseWriter, path string) {
 	if path == "/version" {
 		answer(w, map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.0"}, nil)

@@ -78,7 +78,7 @@ func (s *store) has(group string) bool {
 	return false
 }
 
-// since returns what happened after a version, and what is closed when there is more.
+// since returns the changes after a version, and a channel that is closed when there are more.
 func (s *store) since(version int) ([]change, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher writes to one client what becomes of the objects that it asked for.
+// watcher writes changes of the selected objects to one client.
 type watcher struct {
 	request
 	wanted func(*unstructured.Unstructured) bool
@@ -68,7 +68,7 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) erro
 	}
 }
 
-// initial sends what there is, and where the client asks for it the bookmark that says so. It returns the version of both.
+// initial sends the present objects, and on request the bookmark after them. It returns the version of both.
 func (w watcher) initial(s *store, bookmark bool) (version int) {
 	found, version := s.list(w.GroupResource, w.wanted)
 	for _, o := range found {
@@ -85,7 +85,7 @@ func (w watcher) initial(s *store, bookmark bool) (version int) {
 	return version
 }
 
-// send sends a change of an object that the client asked for. One that no longer fits its selectors is deleted to it.
+// send sends a change of an object that the client selected. One that no longer fits its selectors is deleted to it.
 func (w watcher) send(c change) {
 	if c.GroupResource != w.GroupResource || w.name != "" && w.name != c.name {
 		return

@@ -35,7 +35,7 @@ func Explore(v Variant) (worlds int, broken *Violation) {
 	return len(nodes), nil
 }
 
-// wrong says which promise a world breaks, or "".
+// wrong names the promise that a world breaks, or "".
 func wrong(w World, all set, r *rules) string {
 	if w.living().size() > Limit {
 		return "more lives than the quota allows"

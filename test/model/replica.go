@@ -2,7 +2,7 @@ package model
 
 import "fmt"
 
-// request is what a replica does next for a request.
+// request takes a replica's next step for a request.
 func (e *explorer) request(pod int) {
 	p := e.from.Requests[pod]
 	switch p.At {
@@ -46,7 +46,7 @@ func (e *explorer) rebase(who int, p Process, of func(*World) *Process) {
 // ranked reports whether lists and views have ranks: the ledger stores them.
 func (e *explorer) ranked() bool { return e.Rebase != RebaseNever || e.Fold != RebaseNever }
 
-// view is what the watch of the replica has shown that serves a request, or the pass.
+// view is the view of the replica's watch that serves a request, or the pass.
 func (e *explorer) view(who int) *View {
 	if !e.TwoViews {
 		return &e.from.Views[0]
@@ -63,7 +63,7 @@ func (e *explorer) folded(who int) (Ledger, bool) {
 	return e.rules.fold(l, v.Found, v.Rank), true
 }
 
-// watch is what happens to the watches: they show what lives by now, some time.
+// watch advances the watches: some time they show the living pods.
 func (e *explorer) watch() {
 	if e.Fold == RebaseNever {
 		return
@@ -81,7 +81,7 @@ func (e *explorer) watch() {
 	}
 }
 
-// counted is what a denial may rest on: what was listed, and what was reserved at that moment.
+// counted is the basis of a denial: the listed pods, and the reservations of that moment.
 func (e *explorer) counted(p Process) Ledger {
 	if p.At == Rebased {
 		return Ledger{Listed: true, Base: uint8(p.Found.size()), Reserved: p.Kept}
@@ -106,7 +106,7 @@ func (e *explorer) read(pod int) Process {
 	return Process{At: Deciding, Seen: e.from.Ledger, Fresh: true}
 }
 
-// decide answers by what was read last.
+// decide answers by the last state that was read.
 func (e *explorer) decide(pod int, p Process) {
 	if next, yes := e.rules.reserve(p.Seen, pod); yes {
 		e.promise(pod, p, next)
@@ -167,7 +167,7 @@ func (e *explorer) look(pod int, p Process, of func(*World) *Process) {
 	})
 }
 
-// listed is what a list shows.
+// listed is the result of a list.
 func (e *explorer) listed(w *World) set {
 	found := w.living()
 	for pod := range Pods {
@@ -223,7 +223,7 @@ func (w *World) deny(pod int) {
 	w.end(pod)
 }
 
-// pass is what the reconcile does next that nobody asked for.
+// pass is the next step of the reconcile that nobody requested.
 func (e *explorer) pass() {
 	p := e.from.Pass
 	switch p.At {

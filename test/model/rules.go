@@ -48,7 +48,7 @@ func listing(found set, rank uint8) ledger.Listing {
 	return l
 }
 
-// view is what a watch had shown at that rank.
+// view is the view of a watch at that rank.
 func view(found set, rank uint8) ledger.View {
 	l := listing(found, rank)
 	v := ledger.View{Namespaces: l.Namespaces, Shown: map[string]bool{}}
@@ -99,7 +99,7 @@ func stored(s ledger.State) Ledger {
 	return l
 }
 
-// reserve decides a request on what the ledger says: the ledger to be written, and whether the answer is yes.
+// reserve decides a request on the content of the ledger: the ledger to be written, and whether the answer is yes.
 func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
 	t := ledger.NewTally(l.state(0))
 	mine := reservation(pod, false)
@@ -113,21 +113,21 @@ func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
 	return stored(t.State()), true
 }
 
-// reconciled is what follows from a list of that rank which found these pods.
+// reconciled is the ledger after a list of that rank which found these pods.
 func (l Ledger) reconciled(found, old set, rank uint8) Ledger {
-	return stored(l.state(old).Reconciled(listing(found, rank)))
+	return stored(l.state(old).WithList(listing(found, rank)))
 }
 
 // merged is reconciled of a ledger that was read after the list.
 func (l Ledger) merged(found, old set, rank uint8) Ledger {
-	return stored(l.state(old).Merged(listing(found, rank)))
+	return stored(l.state(old).WithNewerParts(listing(found, rank)))
 }
 
 // folded is the ledger with what a watch had shown at that rank.
 func (l Ledger) folded(found set, rank uint8) Ledger {
 	s := l.state(0)
 	s.Revisions = map[string]uint64{"team-a": uint64(rank)} // the explorer decides which ledgers may be folded
-	next, ok := s.Folded(view(found, rank))
+	next, ok := s.WithView(view(found, rank))
 	if !ok {
 		panic("a view of the same revision is not folded")
 	}
@@ -135,15 +135,19 @@ func (l Ledger) folded(found set, rank uint8) Ledger {
 }
 
 // precedes reports whether a view of that rank may be swapped in although the ledger was read after it.
-func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank).Namespaces) }
+func (l Ledger) precedes(rank uint8) bool {
+	return l.state(0).NotNewerThan(listing(0, rank).Namespaces)
+}
 
 // comparable reports whether a list may be swapped in although the ledger was read after it.
-func (l Ledger) comparable() bool { return l.state(0).Comparable([]string{"team-a"}) }
+func (l Ledger) comparable() bool { return l.state(0).HasRevisions([]string{"team-a"}) }
 
 // stillIn is the ledger without the reservations that a later one lacks.
-func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(later.state(0))) }
+func (l Ledger) stillIn(later Ledger) Ledger {
+	return stored(l.state(0).WithoutReleased(later.state(0)))
+}
 
-// rules remembers what the ledger's own code said: the model asks the same again and again.
+// rules remembers results of the ledger's own code: the model makes the same calls again and again.
 type rules struct {
 	reserved   map[reserveCall]reserveAnswer
 	reconciled map[reconcileCall]Ledger

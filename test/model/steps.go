@@ -27,7 +27,7 @@ const (
 	RebaseAlways        // all
 )
 
-// pods is how many are asked for.
+// pods is the number of requested pods.
 func (v Variant) pods() int {
 	if v.TwoPods {
 		return 2
@@ -35,7 +35,7 @@ func (v Variant) pods() int {
 	return Pods
 }
 
-// Event is what happens in a step, and to which request or pod, or to the pass.
+// Event is the action of a step, and its object: a request, a pod or the pass.
 type Event struct {
 	Pod  int
 	What string
@@ -104,7 +104,7 @@ func (e *explorer) add(pod int, what string, do func(*World)) {
 	e.steps = append(e.steps, Step{Event{pod, what}, w})
 }
 
-// fate is what happens to a pod outside of all replicas.
+// fate changes a pod outside of all replicas.
 func (e *explorer) fate(pod int) {
 	w := &e.from
 	if w.Begun.has(pod) && !w.Over.has(pod) {

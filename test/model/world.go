@@ -8,7 +8,7 @@ import (
 // Pods is how many pods there are at most. The second and the third have one name.
 const Pods = 3
 
-// Name is what a pod is called.
+// Name is the name of a pod.
 func Name(pod int) string { return fmt.Sprintf("pod-%d", min(pod, 1)) }
 
 // set is a set of pods.
@@ -69,7 +69,7 @@ type Process struct {
 	Kept  set    // if Rebased: the reservations that were there before the list and are there still
 }
 
-// View is what a watch has shown: the pods that lived at some earlier moment.
+// View is the view of a watch: the pods that lived at some earlier moment.
 type View struct {
 	Found set
 	Rank  uint8 // of that moment. 0: nothing is shown yet
@@ -81,7 +81,7 @@ type World struct {
 	Life     [Pods]Life
 	Requests [Pods]Process
 	Pass     Process
-	// Views are what the watches of two replicas have shown.
+	// Views are the views of two replicas' watches.
 	Views [2]View
 	// Late is a write whose sender has given up on it, and which may still land.
 	Late      Ledger
@@ -116,7 +116,7 @@ func (w *World) nameTaken(pod int) bool {
 	return false
 }
 
-// roomTaken is what lives and what is reserved for others than pods of this one's name.
+// roomTaken is the number of living pods and reservations of other names than this one's.
 func (w *World) roomTaken(pod int) int {
 	names := map[string]bool{}
 	for other := range Pods {
@@ -127,7 +127,7 @@ func (w *World) roomTaken(pod int) int {
 	return w.living().size() + len(names)
 }
 
-// swap writes next if fresh, and says whether it did. Writing what is there already changes nothing.
+// swap writes next if fresh, and reports whether it did. Writing the present value changes nothing.
 func (w *World) swap(fresh bool, next Ledger) bool {
 	if !fresh {
 		return false

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,29 +30,62 @@ var update = flag.Bool("update", false, "draw the picture of the dashboard anew,
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m, prepare)) }
 
-// prometheusFile is where the node's box has Prometheus: it is built outside, where there is a network.
-const prometheusFile = "prometheus"
+// prometheusFile and promtoolFile are where the node's box has Prometheus: it is built outside, where there is a network.
+const (
+	prometheusFile = "prometheus"
+	promtoolFile   = "promtool"
+)
 
 func prepare(ctx context.Context, dir string) error {
 	bin, err := cluster.Build(ctx, os.Stderr, cluster.Prometheus())
 	if err != nil {
 		return err
 	}
-	if err := os.Symlink(bin["prometheus"], filepath.Join(dir, prometheusFile)); err != nil {
-		return fmt.Errorf("place prometheus: %w", err)
+	for _, file := range []string{prometheusFile, promtoolFile} {
+		if err := os.Symlink(bin[file], filepath.Join(dir, file)); err != nil {
+			return fmt.Errorf("place %s: %w", file, err)
+		}
 	}
 	return install.Build(ctx, dir)
 }
 
+// startNode starts the one node of this package's box, with an agent.
+var startNode = sync.OnceValues(func() (*install.OnNode, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	defer cancel()
+	n, err := install.StartNode(ctx, box.Dir(), devices)
+	if err != nil {
+		return nil, err
+	}
+	if err := govern(ctx, n); err != nil {
+		return nil, err
+	}
+	return n, n.StartAgent(ctx, fakegpu.Config{Devices: devices, Node: agentNode, Fault: fakegpu.Fault{Usage: "own"}})
+})
+
+// onNode returns the node, or skips the test where no node was asked for.
+func onNode(t *testing.T) *install.OnNode {
+	t.Helper()
+	if !cluster.Wanted("node") {
+		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+	}
+	n, err := startNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 const devices = 2
 
-// teams are the namespaces of the run, with what their policies say. An agent enforces the slices of search.
+// teams are the namespaces of the runs, with what their policies say. An agent enforces the slices of search and sizing.
 var teams = map[string]string{
 	"vision": "guard: {mode: sidecar, act: always, grace: 1s, termGrace: 2s, metricsPort: 9400}\nquota: {memory: 40Gi, slices: 6}",
 	"search": "guard: {mode: agent}\nquota: {memory: 24Gi}",
+	"sizing": "guard: {mode: agent}",
 }
 
-// agentNode is what tenants of search name, so that the agent counts no others.
+// agentNode is what tenants of search and sizing name, so that the agent counts no others.
 const agentNode = "agent"
 
 // pods of the run, by namespace and name: the slice, and the steps of the tenant.
@@ -70,20 +104,8 @@ var silent = map[string]bool{"Reviews a second, and failures B": true, "Part of 
 // grow, are ended and are denied, and asks it for everything that dashboard and alerts ask.
 func TestPrometheus(t *testing.T) {
 	t.Run("reads a real run", func(t *testing.T) {
-		if !cluster.Wanted("node") {
-			t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
-		defer cancel()
-		n, err := install.StartNode(ctx, box.Dir(), devices)
-		if err != nil {
-			t.Fatal(err)
-		}
-		govern(t, n)
-		if err := n.StartAgent(ctx, fakegpu.Config{Devices: devices, Node: agentNode, Fault: fakegpu.Fault{Usage: "own"}}); err != nil {
-			t.Fatal(err)
-		}
-		p := startPrometheus(t, filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig))
+		n := onNode(t)
+		p := startPrometheus(t, filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig), "--storage.tsdb.path=data")
 		work(t, n)
 		// Two minutes of each replica, three guards' ends among them, are what the picture shows.
 		p.await("count(count_over_time(gpuslice_build_info[10m]) > 120) >= 3")
@@ -113,24 +135,21 @@ func TestPrometheus(t *testing.T) {
 }
 
 // govern makes the namespaces, with a policy and a simulated GPU each.
-func govern(t *testing.T, n *install.OnNode) {
-	t.Helper()
+func govern(ctx context.Context, n *install.OnNode) error {
 	for team, settings := range teams {
 		document := "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + team + "]}\nstrategies: [time-slicing]\n" +
 			settings + "\n"
-		if err := n.Policy(t.Context(), team, []byte(document)); err != nil {
-			t.Fatal(err)
+		if err := n.Policy(ctx, team, []byte(document)); err != nil {
+			return err
 		}
-		if err := n.Namespace(t.Context(), team, nil); err != nil {
-			t.Fatal(err)
+		if err := n.Namespace(ctx, team, nil); err != nil {
+			return err
 		}
 		if err := n.GPU(team, fakegpu.Config{Devices: devices}); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
-	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
-		t.Fatal(err)
-	}
+	return n.Settle(ctx, install.SharedResource)
 }
 
 // work creates the pods of the run, and then some that are denied: for want of quota, and because nothing is that large.

@@ -26,7 +26,7 @@ type prometheus struct {
 }
 
 // startPrometheus runs the program on a configuration, beside the shipped rules, until the test ends.
-func startPrometheus(t *testing.T, program, config string) *prometheus {
+func startPrometheus(t *testing.T, program, config string, flags ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string][]byte{"prometheus.yml": []byte(config), "rules.yaml": read(t, shipped+"rules.yaml")} {
@@ -45,7 +45,7 @@ func startPrometheus(t *testing.T, program, config string) *prometheus {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address)
+	cmd := exec.Command(program, append(flags, "--config.file=prometheus.yml", "--web.listen-address="+address)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	ended, err := child.Start(cmd)
 	if err != nil {
@@ -59,6 +59,27 @@ func startPrometheus(t *testing.T, program, config string) *prometheus {
 		}
 	})
 	return &prometheus{T: t, address: address, from: time.Now()}
+}
+
+// ready awaits that it answers queries.
+func (p *prometheus) ready() {
+	p.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	end := time.After(time.Minute)
+	for {
+		if response, err := http.Get("http://" + p.address + "/-/ready"); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-again.C:
+		case <-end:
+			p.Fatal("prometheus is not ready")
+		}
+	}
 }
 
 // get asks the API for what is decoded into data.

@@ -33,12 +33,13 @@ func TestPromtool(t *testing.T) {
 	t.Run("accepts and plays the alerts", func(t *testing.T) {
 		t.Parallel()
 		bin, dir := programs(t), t.TempDir()
-		for from, to := range map[string]string{shipped + "rules.yaml": "rules.yaml", "testdata/alerts_test.yaml": "test.yaml"} {
+		for from, to := range map[string]string{shipped + "rules.yaml": "rules.yaml", "testdata/alerts_test.yaml": "test.yaml",
+			shipped + "opencost.yaml": "opencost.yaml", "testdata/opencost_test.yaml": "opencost_test.yaml"} {
 			if err := os.WriteFile(filepath.Join(dir, to), read(t, from), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"}, {"test", "rules", "test.yaml"}} {
+		for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml", "opencost.yaml"}, {"test", "rules", "test.yaml", "opencost_test.yaml"}} {
 			cmd := exec.CommandContext(t.Context(), bin["promtool"], args...)
 			cmd.Dir = dir
 			if out, err := cmd.CombinedOutput(); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 )
 
 // apiServerIdle is how long the API server keeps a connection that nobody uses.

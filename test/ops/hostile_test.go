@@ -20,7 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 )
 
 const (
@@ -111,7 +111,7 @@ func (c caller) ask(ctx context.Context, path string, body []byte) (int, *admiss
 	return response.StatusCode, answer.Response, nil
 }
 
-// well asks for a slice, and is only content with one.
+// well requests a slice, and is only content with one.
 func (c caller) well(ctx context.Context) error {
 	code, answer, err := c.ask(ctx, server.PathMutatePods, review(
 		`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))

@@ -146,7 +146,7 @@ func (l *lab) replace(ctx context.Context, replica int, binary string) error {
 	return l.endpoints(ctx)
 }
 
-// slice is a pod that asks for a slice.
+// slice is a pod that requests a slice.
 func slice() *corev1.Pod {
 	p := plain()
 	p.Labels = map[string]string{api.LabelMemory: "1Gi"}

@@ -80,7 +80,7 @@ func (o *load) failures() string {
 	return strings.Join(lines[:min(len(lines), 10)], "\n")
 }
 
-// judged asks for a slice in a dry run, and is only content with one.
+// judged requests a slice in a dry run, and is only content with one.
 func (l *lab) judged(ctx context.Context) error {
 	p, err := l.dryRun(ctx, team, slice())
 	if err != nil {

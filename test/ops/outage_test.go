@@ -18,7 +18,7 @@ import (
 // exempt is a namespace that our configurations leave out: what happens there is what would happen without us.
 const exempt = "gpu-operator"
 
-// soon is how long a pod that asks for a slice may wait for its denial while nothing of ours runs.
+// soon is how long a pod that requests a slice may wait for its denial while nothing of ours runs.
 const soon = time.Second
 
 // most is what we may add to the create of a pod without GPUs, up or down.

@@ -19,8 +19,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook/pods"
-	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 )
 
 // Names of the manifests.

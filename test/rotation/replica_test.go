@@ -14,7 +14,7 @@ import (
 	admission "k8s.io/api/admission/v1"
 
 	"github.com/gpuslice/gpuslice/certs"
-	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/server"
 )
 
 // replica serves with the certificate of its source.

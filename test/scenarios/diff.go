@@ -8,7 +8,7 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 )
 
-// PodDiff is what becomes of a pod, as want/pod.diff shows it: a unified diff of PodYAML before and after, empty where
+// PodDiff is the change of a pod, as want/pod.diff shows it: a unified diff of PodYAML before and after, empty where
 // nothing changes. Its hunks carry line numbers, so together with the pod before it determines the pod after.
 func PodDiff(before []byte, after map[string]any) (string, error) {
 	old, err := podYAML(before)

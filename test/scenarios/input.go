@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
-// Input is what the core decides on.
+// Input is the input of the core.
 func (s Scenario) Input() (policies.Input, error) {
 	raw, violation, err := rawpod.Decode(s.Pod)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s Scenario) Input() (policies.Input, error) {
 	return in, nil
 }
 
-// Governed is what the core decides on, the pod left out. PolicyError is set where the document is broken, as the
+// Governed is the input of the core, without the pod. PolicyError is set where the document is broken, as the
 // webhook does when it knows no good version.
 func (s Scenario) Governed() policies.Input {
 	in := policies.Input{Namespace: s.Namespace}
@@ -48,6 +48,7 @@ func (s Scenario) Governed() policies.Input {
 	for i := range in.Pools {
 		in.Pools[i].GuardFailures = failures.Reasons(in.Pools[i].Name, s.Namespace.Name)
 	}
+	in.Recommended = s.book().Of(s.Namespace.Name)
 	if s.LimitRange != nil {
 		in.LimitRanges = []*corev1.LimitRange{s.LimitRange}
 	}

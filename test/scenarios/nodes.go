@@ -32,7 +32,7 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Published is what the pools of nodes are read from whose drivers publish the named files of slices.
+// Published holds the objects of pools of nodes whose drivers publish the named files of slices.
 func Published(nodes, published []string) (pools.Source, error) {
 	s := Scenario{SliceFiles: published}
 	if err := s.readSlices(); err != nil {
@@ -43,7 +43,7 @@ func Published(nodes, published []string) (pools.Source, error) {
 	return s.Source(), err
 }
 
-// Tried is what the pools are read from of the block "text tried on TEXT" of a page: "no nodes", or names of files of nodes, and after
+// Tried holds the objects of pools of the block "text tried on TEXT" of a page: "no nodes", or names of files of nodes, and after
 // "publishing" those of slices.
 func Tried(text string) (pools.Source, error) {
 	if text == "no nodes" {
@@ -78,7 +78,7 @@ func (s *Scenario) readSlices() error {
 	return nil
 }
 
-// Source is what the pools of the case are read from.
+// Source holds the objects from which the pools of the case are read.
 func (s Scenario) Source() pools.Source {
 	return pools.Source{Nodes: s.Nodes, Slices: s.Slices, Classes: s.Classes}
 }
@@ -100,9 +100,11 @@ func runtimes(text []byte) (pools.Runtimes, error) {
 		case "RuntimeClass":
 			classes = append(classes, &class)
 		case "ClusterPolicy":
-			if operator, err = pools.ReadOperator(raw); err != nil {
+			policy, err := pools.ReadClusterPolicy(raw)
+			if err != nil {
 				return pools.Runtimes{}, err
 			}
+			operator = policy.Operator()
 		default:
 			return pools.Runtimes{}, fmt.Errorf("kind %q: accepted: RuntimeClass, ClusterPolicy", class.Kind)
 		}

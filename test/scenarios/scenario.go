@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 //go:embed cases/*.txtar nodes/*.yaml slices/*.yaml
@@ -39,14 +40,16 @@ type Scenario struct {
 	Slices     []*resourcev1.ResourceSlice
 	Classes    map[string]*resourcev1.DeviceClass
 	Cluster    []byte         // RuntimeClasses and a ClusterPolicy, as YAML
-	Runtimes   pools.Runtimes // what Cluster tells
+	Runtimes   pools.Runtimes // from Cluster
 	guards     []failedGuards
-	Namespace  api.Namespace
-	Pod        []byte // JSON, as the author wrote it
-	Old        []byte // JSON of the live pod; nil: the case is a CREATE
-	Want       map[string]string
-	live       []byte // JSON of the pod that Old is made from
-	archive    *txtar.Archive
+	// Recommended are the sizes that the leader recommends, of workloads of the namespace and of others.
+	Recommended []advice.Recommendation
+	Namespace   api.Namespace
+	Pod         []byte // JSON, as the author wrote it
+	Old         []byte // JSON of the live pod; nil: the case is a CREATE
+	Want        map[string]string
+	live        []byte // JSON of the pod that Old is made from
+	archive     *txtar.Archive
 }
 
 // All reads every case, sorted by name. A section that no case may have, or a file that cannot be read, is an error.
@@ -75,7 +78,7 @@ func read(name string, b []byte) (Scenario, error) {
 	s := Scenario{Name: name, Comment: strings.TrimSpace(string(a.Comment)), Want: map[string]string{}, archive: a,
 		Namespace: api.Namespace{Name: Namespace, Labels: map[string]string{}}}
 	if s.Comment == "" {
-		return s, fmt.Errorf("it begins with no sentence that says what it is about")
+		return s, fmt.Errorf("it begins with no sentence about its subject")
 	}
 	for _, f := range a.Files {
 		if err := s.section(f); err != nil {
@@ -133,6 +136,8 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	case f.Name == "cluster.yaml":
 		s.Cluster = f.Data
 		s.Runtimes, err = runtimes(f.Data)
+	case f.Name == "recommended.yaml":
+		s.Recommended, err = recommended(f.Data)
 	case f.Name == "guards.yaml":
 		err = yaml.UnmarshalStrict(f.Data, &s.guards)
 	case strings.HasPrefix(f.Name, "want/"):
@@ -155,7 +160,7 @@ func (s *Scenario) readNamespace(data []byte) error {
 	return nil
 }
 
-// Verdict is a Decision as want/verdict says it.
+// Verdict is a Decision in the form of want/verdict.
 func Verdict(d policies.Decision) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", d.Outcome, d.Reason())

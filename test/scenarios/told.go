@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Told is a decision in a few lines, as pages say it.
+// Told is a decision in a few lines, in the form of pages.
 func Told(d policies.Decision) string {
 	var b strings.Builder
 	if d.Promise != nil {

@@ -11,33 +11,33 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Kept says what is kept of the objects of a Source.
+// Kept describes the copies of a Source's objects.
 type Kept struct {
 	Name string // of the kind: ResourceClaims
-	// Of returns what is kept of an object, which may be of another type, and its size in bytes. Of nil nothing is kept, and what has no
-	// size is not counted.
+	// Of returns the copy of an object, which may be of another type, and its size in bytes. nil: nothing is kept; size
+	// 0: it is not counted.
 	Of func(runtime.Object) (kept runtime.Object, size int)
-	// Least returns what is kept of one that finds no room, and of which as little as of its name remains; nil: nothing.
-	Least func(runtime.Object) runtime.Object
-	// Bytes is what all may have; 0: as much as there is, since administrators alone write such objects. One namespace keeps no more than
-	// what is free.
+	// Least makes the copy of objects that find no room; nil: none. It has a room of its own.
+	Least *Kept
+	// Bytes bounds all copies; 0: unbounded, since administrators alone write such objects. One namespace keeps no more
+	// than the free part.
 	Bytes int
 	// Full is called when a first object of a namespace finds no room.
 	Full func(name, namespace string)
 }
 
-// Informer returns the informer of what is kept.
+// Informer returns the informer of the copies.
 func (s Source) Informer(k Kept, indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(s.ListerWatcher(k), nil, cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: k.Name})
 }
 
-// ListerWatcher lists and watches what is kept. Bookmarks and errors are as the API server sends them.
+// ListerWatcher lists and watches the copies. Bookmarks and errors are as the API server sends them.
 func (s Source) ListerWatcher(k Kept) cache.ListerWatcher {
-	kept := &keeper{Kept: k, room: room{most: k.Bytes, namespaces: map[string]*share{}}}
+	kept := newKeeper(&k)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.Limit, o.Continue = 0, "" // pages are Each's
-			kept.room.empty()
+			kept.empty()
 			out := &list{}
 			var err error
 			out.ResourceVersion, err = s.Each(ctx, o, func(object runtime.Object) error {
@@ -55,7 +55,7 @@ func (s Source) ListerWatcher(k Kept) cache.ListerWatcher {
 				return nil, err
 			}
 			if o.SendInitialEvents != nil && *o.SendInitialEvents {
-				kept.room.empty()
+				kept.empty()
 			}
 			return watchKept(events, kept.event), nil
 		},
@@ -64,11 +64,58 @@ func (s Source) ListerWatcher(k Kept) cache.ListerWatcher {
 
 // keeper keeps objects within bounds.
 type keeper struct {
-	Kept
-	room room
+	*Kept
+	room  room
+	least *keeper // of those that find no room; nil: nothing is kept of them
 }
 
-// event is what is shown of an event. Of an object of which nothing is kept its version is shown, or its end, if something was kept of it.
+// newKeeper returns the keeper for k; nil for nil.
+func newKeeper(k *Kept) *keeper {
+	if k == nil {
+		return nil
+	}
+	return &keeper{Kept: k, room: room{most: k.Bytes, namespaces: map[string]*share{}}, least: newKeeper(k.Least)}
+}
+
+// empty forgets all: a list begins.
+func (k *keeper) empty() {
+	for ; k != nil; k = k.least {
+		k.room.empty()
+	}
+}
+
+// remove releases an object's room.
+func (k *keeper) remove(namespace, name string) {
+	for ; k != nil; k = k.least {
+		k.room.remove(namespace, name)
+	}
+}
+
+// keep returns the copy of an object in place of the former one; nil: nothing. had reports whether it took some room
+// before and finds none.
+func (k *keeper) keep(object runtime.Object, namespace, name string) (kept runtime.Object, had bool) {
+	kept, size := k.Of(object)
+	if size == 0 || kept == nil {
+		k.remove(namespace, name)
+		return kept, false
+	}
+	ok, had, first := k.room.put(namespace, name, costOf(kept, size))
+	if ok {
+		k.least.remove(namespace, name)
+		return kept, false
+	}
+	if first && k.Full != nil {
+		k.Full(k.Name, namespace)
+	}
+	if k.least == nil {
+		return nil, had
+	}
+	kept, hadLeast := k.least.keep(object, namespace, name)
+	return kept, had || hadLeast
+}
+
+// event is the shown form of an event. For an object without a copy its version is shown, or its deletion, if there was
+// a copy of it.
 func (k *keeper) event(e watch.Event) watch.Event {
 	if e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted {
 		return e
@@ -79,29 +126,14 @@ func (k *keeper) event(e watch.Event) watch.Event {
 	}
 	name, version := about.GetName(), about.GetResourceVersion()
 	namespace := cmp.Or(about.GetNamespace(), name)
-	object, size := k.Of(e.Object)
 	if e.Type == watch.Deleted {
-		k.room.remove(namespace, name)
-		if object != nil {
+		k.remove(namespace, name)
+		if object, _ := k.Of(e.Object); object != nil {
 			e.Object = object
 		}
 		return e
 	}
-	had := false
-	if size == 0 {
-		k.room.remove(namespace, name)
-	} else if object != nil {
-		var ok, first bool
-		if ok, had, first = k.room.put(namespace, name, costOf(object, size)); !ok {
-			if first && k.Full != nil {
-				k.Full(k.Name, namespace)
-			}
-			object = nil
-			if k.Least != nil {
-				object = k.Least(e.Object)
-			}
-		}
-	}
+	object, had := k.keep(e.Object, namespace, name)
 	if object != nil {
 		return watch.Event{Type: e.Type, Object: object}
 	}
@@ -112,7 +144,7 @@ func (k *keeper) event(e watch.Event) watch.Event {
 	return watch.Event{Type: watch.Bookmark, Object: bare}
 }
 
-// list is a list of what is kept.
+// list is a list of copies.
 type list struct {
 	metav1.TypeMeta
 	metav1.ListMeta
@@ -129,7 +161,7 @@ func (l *list) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// keptWatch is a watch of what is kept.
+// keptWatch is a watch of copies.
 type keptWatch struct {
 	watch.Interface
 	events chan watch.Event

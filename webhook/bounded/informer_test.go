@@ -96,7 +96,7 @@ func TestInformer(t *testing.T) {
 				full = append(full, kind+" of "+namespace)
 			}}
 			if least {
-				kept.Least = func(o runtime.Object) runtime.Object { return named(o.(*corev1.ConfigMap).Namespace, 99, 0) }
+				kept.Least = &Kept{Of: func(o runtime.Object) (runtime.Object, int) { return named(o.(*corev1.ConfigMap).Namespace, 99, 0), 0 }}
 			}
 			put := func(m *corev1.ConfigMap) {
 				t.Helper()
@@ -153,6 +153,32 @@ func TestInformer(t *testing.T) {
 				t.Errorf("the room of those that went is not given back: %q", keysOf(informer))
 			}
 		})
+	}
+}
+
+// TestLeast: what finds no room is in the second room alone, whatever comes, grows and goes.
+func TestLeast(t *testing.T) {
+	k := newKeeper(&Kept{Of: sizeOf, Bytes: 10 * overhead, Least: &Kept{Of: func(o runtime.Object) (runtime.Object, int) { return o, 1 }, Bytes: 8 * overhead}})
+	k.empty()
+	random := rand.New(rand.NewPCG(1, 1))
+	for step := range 2000 {
+		m := named(fmt.Sprint("n", random.IntN(3)), random.IntN(9), 1+random.IntN(4*overhead))
+		kind := []watch.EventType{watch.Added, watch.Modified, watch.Deleted}[random.IntN(3)]
+		shown := k.event(watch.Event{Type: kind, Object: m}).Type
+		rooms := 0
+		for _, r := range []*room{&k.room, &k.least.room} {
+			if s := r.namespaces[m.Namespace]; s != nil {
+				if _, ok := s.own[m.Name]; ok {
+					rooms++
+				}
+			}
+			if r.used > r.most {
+				t.Fatalf("step %d: %d bytes in use, at most %d", step, r.used, r.most)
+			}
+		}
+		if kept := shown == watch.Added || shown == watch.Modified; kept != (rooms == 1) || rooms > 1 {
+			t.Fatalf("step %d: shown as %s, and in %d rooms", step, shown, rooms)
+		}
 	}
 }
 

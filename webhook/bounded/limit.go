@@ -16,7 +16,7 @@ import (
 // takes objects of 1.5 MiB, unless it is configured otherwise.
 const maxPage = 4 << 20
 
-// decoding is what all pages in memory may have together.
+// decoding bounds all pages in memory together.
 var decoding = semaphore.NewWeighted(maxPage)
 
 // heldKey is the key of the heldPage in a context.

@@ -1,5 +1,5 @@
-// Package bounded lists and watches objects in bounded memory, however large their authors made them: lists are read in pages of a few
-// MB, and of objects that are kept each has its size counted against what its namespace may keep.
+// Package bounded lists and watches objects in bounded memory, however large their authors made them: lists are read in
+// pages of a few MB, and the size of each kept object counts against its namespace's room.
 package bounded
 
 import (
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// firstLimit is how many objects are asked for at first of a list that is too large for one page.
+// firstLimit is the first limit of a list that is too large for one page.
 const firstLimit = 256
 
 // Kind lists and watches objects, as clients do: client.CoreV1().Pods("").
@@ -24,7 +24,7 @@ type Kind[L runtime.Object] interface {
 
 // Source is where objects come from.
 type Source struct {
-	client any // tells whether it can watch a list
+	client any // shows whether it can watch a list
 	list   func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	narrow func(*metav1.ListOptions)
@@ -64,8 +64,8 @@ func (s Source) Each(ctx context.Context, o metav1.ListOptions, do func(runtime.
 	}
 }
 
-// Page returns a context for a request of one list, which is answered as too large (apierrors.IsRequestEntityTooLargeError) if it is no
-// page, and what gives back the memory of it.
+// Page returns a context for a request of one list, which is answered as too large
+// (apierrors.IsRequestEntityTooLargeError) if it is no page, and the function that releases its memory.
 func Page(ctx context.Context) (_ context.Context, release func()) {
 	held := &heldPage{}
 	return context.WithValue(ctx, heldKey{}, held), held.release

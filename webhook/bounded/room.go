@@ -2,10 +2,11 @@ package bounded
 
 import "sync"
 
-// overhead is what an object costs in a cache beside its content: keys, maps and pointers.
+// overhead is the cost of an object in a cache beside its content: keys, maps and pointers.
 const overhead = 512
 
-// room counts what is kept. A namespace keeps at most as much as is still free: however many fill theirs, others find some.
+// room counts the kept bytes. A namespace keeps at most as much as is still free: however many fill theirs, others find
+// some.
 type room struct {
 	most int // bytes; 0: any number, since administrators alone write such objects
 
@@ -14,7 +15,7 @@ type room struct {
 	namespaces map[string]*share
 }
 
-// share is what a namespace keeps.
+// share is the part of a namespace.
 type share struct {
 	used   int
 	own    map[string]cost // by the object's name
@@ -22,14 +23,14 @@ type share struct {
 	full   bool            // an object of it found no room
 }
 
-// cost is what an object takes, beside what it has in common with others.
+// cost is the room of an object, beside the parts that it shares with others.
 type cost struct {
 	bytes       int
 	common      any // nil: nothing
 	commonBytes int
 }
 
-// Sharer is what has a part in common with other objects of its namespace, which is kept once.
+// Sharer has a part in common with other objects of its namespace, which is kept once.
 type Sharer interface {
 	// Common is the part, which can be compared, and its size.
 	Common() (part any, bytes int)
@@ -50,8 +51,8 @@ func (r *room) empty() {
 	r.used, r.namespaces = 0, map[string]*share{}
 }
 
-// put takes room for an object, in place of what it took before. ok is false if there is not enough: then it takes none. had reports
-// whether it took some before; first, whether it is the first of its namespace to find none.
+// put takes room for an object, in place of its former room. ok is false if there is not enough: then it takes none.
+// had reports whether it took some before; first, whether it is the first of its namespace to find none.
 func (r *room) put(namespace, name string, c cost) (ok, had, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +79,7 @@ func (r *room) put(namespace, name string, c cost) (ok, had, first bool) {
 	return false, had, first
 }
 
-// remove gives back what an object took.
+// remove releases an object's room.
 func (r *room) remove(namespace, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

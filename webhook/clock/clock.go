@@ -1,4 +1,4 @@
-// Package clock knows the time of the API server, by the Date of its answers. Replicas date what they store by it, since
+// Package clock knows the time of the API server, by the Date of its answers. Replicas date stored objects by it, since
 // their own clocks may differ.
 package clock
 
@@ -76,7 +76,7 @@ func (c *Clock) Ready() error {
 	return tooFar(c.Difference())
 }
 
-// tooFar describes a difference beyond MaxDifference, and what to do.
+// tooFar describes a difference beyond MaxDifference, and the remedy.
 func tooFar(d time.Duration) error {
 	if d.Abs() <= MaxDifference {
 		return nil

@@ -5,7 +5,7 @@ import "time"
 // drift bounds by how much a clock is off after a second without an answer.
 const drift = time.Second / 1000
 
-// window is what one answer tells: at the local time at, the API server's clock was between earliest and latest.
+// window is the result of one answer: at the local time at, the API server's clock was between earliest and latest.
 type window struct {
 	at               time.Time
 	earliest, latest time.Time
@@ -30,7 +30,7 @@ func (w window) passed(now time.Time, local, monotonic time.Duration) window {
 	return window{at: now, earliest: w.earliest.Add(least - off), latest: w.latest.Add(most + off)}
 }
 
-// within narrows w by what was known before. Where the two exclude each other, a clock was set, or another API server
+// within narrows w by the window before. If the two exclude each other, a clock was set, or another API server
 // answered: w alone counts.
 func (w window) within(before window) window {
 	if before.at.IsZero() {

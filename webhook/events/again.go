@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Again writes an Event, or counts it where one of its name exists, which then has the last message. The name does not depend on
-// who writes: what several replicas report is one Event.
+// Again writes an Event, or counts it if one of its name exists, which then has the last message. The name does not
+// depend on the writer: reports of several replicas are one Event.
 func Again(ctx context.Context, client kubernetes.Interface, e Event) error {
 	event := e.object()
 	api := client.CoreV1().Events(event.Namespace)

@@ -81,7 +81,7 @@ func (d *Denials) Denied(pod metav1.Object, message string) {
 	d.counts.WithLabelValues(result).Inc()
 }
 
-// controlled is the pod without what no owner is found by.
+// controlled is the pod without the fields by which no owner is found.
 func controlled(pod metav1.Object) metav1.Object {
 	return &metav1.ObjectMeta{Namespace: pod.GetNamespace(), OwnerReferences: []metav1.OwnerReference{*metav1.GetControllerOf(pod)}}
 }
@@ -102,7 +102,7 @@ func (d *Denials) Run(ctx context.Context) error {
 	return nil
 }
 
-// write writes the Event on the pod's owners: one on each, which all replicas count, with what was denied last.
+// write writes the Event on the pod's owners: one on each, which all replicas count, with the last denial.
 func (d *Denials) write(ctx context.Context, n denial) {
 	for _, owner := range d.owners.Of(ctx, n.pod) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)

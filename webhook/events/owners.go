@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func NewOwners(client kubernetes.Interface) *Owners {
 	return &Owners{client: client, known: cache.NewLRUExpireCache(ownerCache)}
 }
 
-// owner is what is known of a reference.
+// owner holds the facts about a reference.
 type owner struct {
 	owns   bool
 	object metav1.Object // nil: a custom resource, which gpuslice may not read
@@ -74,8 +75,9 @@ func (o *Owners) find(ctx context.Context, ref *corev1.ObjectReference) owner {
 	return found
 }
 
-// read reads an owner of a kind of Kubernetes' own that has pods, and compares its UID. Of other groups it asks whether the
-// kind exists in namespaces; gpuslice may not read such objects, and an Event about one stays in the tenant's own namespace.
+// read reads an owner of a kind of Kubernetes' own that has pods, and compares its UID. For other groups it checks
+// whether the kind exists in namespaces; gpuslice may not read such objects, and an Event about one stays in the
+// tenant's own namespace.
 func (o *Owners) read(ctx context.Context, ref *corev1.ObjectReference) (owner, error) {
 	read := o.reader(ref)
 	if read == nil {
@@ -92,7 +94,7 @@ func (o *Owners) read(ctx context.Context, ref *corev1.ObjectReference) (owner, 
 	return owner{true, &metav1.ObjectMeta{Namespace: object.GetNamespace(), OwnerReferences: object.GetOwnerReferences()}}, nil
 }
 
-// reader returns what reads an owner; nil for a kind that has no pods.
+// reader returns the function that reads an owner; nil for a kind that has no pods.
 func (o *Owners) reader(ref *corev1.ObjectReference) func(context.Context, string, metav1.GetOptions) (metav1.Object, error) {
 	apps, batch, core := o.client.AppsV1(), o.client.BatchV1(), o.client.CoreV1()
 	switch ref.GroupVersionKind().GroupKind().String() {
@@ -114,7 +116,28 @@ func (o *Owners) reader(ref *corev1.ObjectReference) func(context.Context, strin
 	return nil
 }
 
-// asObject hides the type of what get returns.
+// apiVersions are those of the owners that gpuslice may read.
+var apiVersions = map[string]string{"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
+	"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
+
+// Named returns an owner of a kind that gpuslice may read; nil: there is none.
+func (o *Owners) Named(ctx context.Context, namespace, kind, name string) (*corev1.ObjectReference, error) {
+	ref := &corev1.ObjectReference{APIVersion: apiVersions[kind], Kind: kind, Namespace: namespace, Name: name}
+	if ref.APIVersion == "" {
+		return nil, nil
+	}
+	object, err := o.reader(ref)(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
+	}
+	ref.UID = object.GetUID()
+	return ref, nil
+}
+
+// asObject hides the result type of get.
 func asObject[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error)) func(context.Context, string, metav1.GetOptions) (metav1.Object, error) {
 	return func(ctx context.Context, name string, options metav1.GetOptions) (metav1.Object, error) {
 		return get(ctx, name, options)

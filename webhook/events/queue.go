@@ -18,8 +18,8 @@ type QueueOptions[T any] struct {
 	Allow    func(T) bool  // a further limit on items that are not repeated; nil: none
 }
 
-// Queue holds what Events are to be written about. It is bounded, writes at a limited rate, and takes one item for each
-// key in a while. It is safe for concurrent use.
+// Queue holds the items of Events that are to be written. It is bounded, writes at a limited rate, and takes one item
+// for each key in a while. It is safe for concurrent use.
 type Queue[T any] struct {
 	options QueueOptions[T]
 	items   chan T
@@ -33,7 +33,7 @@ func NewQueue[T any](o QueueOptions[T]) *Queue[T] {
 		limiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)}
 }
 
-// AddResult is what Add did with an item.
+// AddResult is the result of Add.
 type AddResult int
 
 // The results.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder writes Events. client-go's recorder counts repeated ones, combines similar ones, and allows each
-// object a burst of 25 and one in five minutes after that; what comes faster than it can be written is dropped.
+// Recorder writes Events. client-go's recorder counts repeated ones, combines similar ones, and allows each object a
+// burst of 25 and one in five minutes after that; Events that come faster than they can be written are dropped.
 type Recorder struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder

@@ -19,7 +19,7 @@ const Annotation = "gpuslice.dev/guard-failures"
 // starts which could end that.
 const KeepFor = 24 * time.Hour
 
-// Bounds on what is kept. All annotations of an object together hold 256 KiB.
+// Bounds on stored reports. All annotations of an object together hold 256 KiB.
 const (
 	maxFailures   = 48
 	maxNamespaces = 4
@@ -44,7 +44,7 @@ type Guards struct {
 	Reason string    `json:"reason"` // of the last; whoever may write Events in the namespace may have written it
 }
 
-// place is what Failures are kept by.
+// place is the key of Failures.
 type place struct{ pool, access string }
 
 // Of are the failures that the state holds (nil: there is none), also those that are over.
@@ -55,7 +55,7 @@ func Of(state *corev1.ConfigMap) Failures {
 	return Decode(state.Annotations[Annotation])
 }
 
-// Decode reads the annotation. What cannot be read is as if it were not there: the guards that run report again.
+// Decode reads the annotation. An unreadable one counts as missing: the guards that run report again.
 func Decode(text string) Failures {
 	var all Failures
 	if len(text) > maxText || json.Unmarshal([]byte(text), &all) != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Outcome is what a guard came to.
+// Outcome is the result of a guard.
 type Outcome string
 
 // The outcomes.

@@ -24,7 +24,7 @@ import (
 // SecretName is the Secret of the system namespace that holds the keys by which replicas know each other's Promises.
 const SecretName = "gpuslice-promise-keys"
 
-// AnnotationRotate on that Secret, whatever its value, asks for a new key; the one before it stays accepted.
+// AnnotationRotate on that Secret, whatever its value, requests a new key; the one before it stays accepted.
 const AnnotationRotate = api.Domain + "/rotate"
 
 // Keys of the Secret: the one that signs, and the one that did before it.
@@ -100,8 +100,8 @@ func (k *Keyring) Keys() promise.Keys {
 // Generation is a value that changes with the keys.
 func (k *Keyring) Generation() any { return k.keys.Load() }
 
-// PromiseOf is Keys.PromiseOf, with keys that are read anew before a Promise that the pod holds is not trusted: another
-// replica may have signed with a key that is a second old.
+// PromiseOf is Keys.PromiseOf, with keys that are read again before a Promise that the pod holds is not trusted:
+// another replica may have signed with a key that is a second old.
 func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *promise.Promise {
 	if pod.Annotations[api.AnnotationPromise] == "" {
 		return nil
@@ -110,7 +110,7 @@ func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *promise.Promi
 		return p
 	}
 	if err := k.refresh(ctx, minRefreshPeriod); err != nil {
-		k.log.Error(err, "keys not read anew")
+		k.log.Error(err, "keys not read again")
 	}
 	return k.Keys().PromiseOf(pod)
 }
@@ -141,9 +141,9 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 	}
 }
 
-// secret returns the Secret with a key that signs. It makes the Secret where there is none, and writes it where it asks
-// for a new key, holds none, or was made anew by a replica that knew less than this one. A write that another replica
-// was faster with is an error like any other: what it wrote is read next.
+// secret returns the Secret with a key that signs. It makes the Secret if there is none, and writes it if it requests a
+// new key, holds none, or was recreated by a replica that knew less than this one. A write after another replica's is
+// an error like any other: the other replica's Secret is read next.
 func (k *Keyring) secret(ctx context.Context) (*corev1.Secret, error) {
 	secrets := k.client.CoreV1().Secrets(k.system)
 	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
@@ -170,8 +170,8 @@ func (k *Keyring) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secrets.Update(ctx, renewed, metav1.UpdateOptions{})
 }
 
-// wanted is what the Secret should hold instead of what it does; nil: that. Keys that are new to this replica and have
-// none before them were made from nothing: the key that was known signed all that lives, and is accepted on.
+// wanted is the content that the Secret should hold instead of its own; nil: its own. Keys that are new to this replica
+// and have none before them were made from nothing: the key that was known signed all that lives, and is accepted on.
 func (k *Keyring) wanted(have map[string][]byte, rotate bool) map[string][]byte {
 	current, previous := have[keyCurrent], have[keyPrevious]
 	usable := len(current) >= keyBytes

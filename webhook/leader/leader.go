@@ -1,5 +1,5 @@
 // Package leader elects the one replica that does the work of which one copy is enough: observing pods, reconciling the
-// budgets that nobody asks about, and the like. Safety never depends on a single leader: a Lease does not keep a replica
+// budgets without requests, and the like. Safety never depends on a single leader: a Lease does not keep a replica
 // that was paused from going on for a moment.
 package leader
 
@@ -45,15 +45,29 @@ var errPanicked = errors.New("panic")
 // Runnable is work of the leader. It returns when its context ends; an error stops the replica, and a panic ends the lead.
 type Runnable func(context.Context) error
 
+// Every calls work at once, and then once in each period, until ctx ends.
+func Every(ctx context.Context, period time.Duration, work func(context.Context)) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		work(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
 // Leads reports whether this replica leads.
 func (e *Election) Leads() bool { return e.leads.Load() }
 
-// Run takes part in elections until ctx ends, and runs the runnables whenever this replica is elected. It returns nil when
-// ctx ends.
-func (e *Election) Run(ctx context.Context, runnables ...Runnable) error {
+// Run takes part in elections until ctx ends. Whenever this replica is elected, it runs the runnables that begin makes:
+// they last as long as one lead, such as an informer, which cannot run twice. It returns nil when ctx ends.
+func (e *Election) Run(ctx context.Context, begin func() ([]Runnable, error)) error {
 	ctx = klog.NewContext(ctx, e.Log)
 	for ctx.Err() == nil {
-		if err := e.runOnce(ctx, runnables); err != nil {
+		if err := e.runOnce(ctx, begin); err != nil {
 			return err
 		}
 	}
@@ -61,7 +75,7 @@ func (e *Election) Run(ctx context.Context, runnables ...Runnable) error {
 }
 
 // runOnce takes part in one election. It returns when this replica has lost its Lease, or could not get it.
-func (e *Election) runOnce(ctx context.Context, runnables []Runnable) error {
+func (e *Election) runOnce(ctx context.Context, begin func() ([]Runnable, error)) error {
 	elected := make(chan context.Context)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: LeaseName,
@@ -95,6 +109,10 @@ func (e *Election) runOnce(ctx context.Context, runnables []Runnable) error {
 	election.Go(func() { defer close(over); elector.Run(ctx) })
 	select {
 	case leading := <-elected:
+		runnables, err := begin()
+		if err != nil {
+			return fmt.Errorf("begin to lead: %w", err)
+		}
 		return e.lead(leading, runnables)
 	case <-over:
 		return nil
@@ -119,7 +137,7 @@ func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 	}
 	switch err := group.Wait(); {
 	case errors.Is(err, errPanicked):
-		pause(ctx, e.retryPeriod()) // what panics at once must not have replicas resign without end
+		pause(ctx, e.retryPeriod()) // a runnable that panics at once must not have replicas resign without end
 		return nil
 	case err != nil:
 		return err

@@ -10,6 +10,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls, ended := 0, make(chan struct{})
+		go func() { defer close(ended); Every(ctx, time.Minute, func(context.Context) { calls++ }) }()
+		time.Sleep(10 * time.Second)
+		if calls != 1 {
+			t.Errorf("%d calls at once", calls)
+		}
+		time.Sleep(3 * time.Minute)
+		if cancel(); calls != 4 {
+			t.Errorf("%d calls in three minutes", calls)
+		}
+		<-ended
+	})
+}
+
 func TestLead(t *testing.T) {
 	failed := errors.New("failed")
 	wait := func(ctx context.Context) error { <-ctx.Done(); return nil }

@@ -29,17 +29,17 @@ const maxConcurrentLists = 8
 // namespace's list has its reservation in the ledger that was read before all of them.
 type ClusterLister struct {
 	Client kubernetes.Interface
-	// HoldingOf returns what a pod holds, and what that rests on. It is cached until the pod changes: reading a promise costs as
+	// HoldingOf returns a pod's holding, and its basis. It is cached until the pod changes: reading a promise costs as
 	// much as the list.
 	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
-	// Generation returns what the holdings of pods without a promise depend on, in a namespace: the value changes with it.
+	// Generation returns the inputs of holdings of pods without a promise, in a namespace: the value changes with them.
 	Generation func(namespace string) any
 
 	mu    sync.Mutex
 	cache map[string]map[string]cachedPod // by namespace and UID
 }
 
-// ChargeBasis is what a charge rests on.
+// ChargeBasis is the basis of a charge.
 type ChargeBasis int
 
 // The bases.
@@ -52,7 +52,7 @@ const (
 // cachedPod is a pod as it was last read.
 type cachedPod struct {
 	version    string
-	generation any // nil: it has a promise, which says for good what it holds
+	generation any // nil: it has a promise, which fixes its holding for good
 	pod        Pod
 }
 
@@ -133,7 +133,7 @@ func (p *podsOf) add(object runtime.Object) error {
 		return nil
 	}
 	c, ok := p.cached[string(pod.UID)]
-	if !ok || c.version != pod.ResourceVersion || c.generation != nil && c.generation != p.generation {
+	if !ok || c.version != pod.ResourceVersion || c.generation != nil && c.generation != p.generation { // or the cluster has changed
 		c = p.lister.read(pod, p.generation)
 	}
 	if len(pod.Spec.ResourceClaims) == 0 { // claims may change without their pods

@@ -25,12 +25,12 @@ const (
 	minWatchAge = 10 * time.Second
 )
 
-// ClusterWatcher is the Watcher of a cluster. Each namespace has a watch of its own, from when it is first asked for.
+// ClusterWatcher is the Watcher of a cluster. Each namespace has a watch of its own, from its first use.
 type ClusterWatcher struct {
 	Client kubernetes.Interface
 	// HoldingOf is as in ClusterLister.
 	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
-	// Generation returns what the holdings of pods without a promise depend on, in a namespace: the value changes with it.
+	// Generation returns the inputs of holdings of pods without a promise, in a namespace: the value changes with them.
 	Generation func(namespace string) any
 	// Gone is where pods are added that are shown to end or to be deleted. Optional.
 	Gone *GonePods
@@ -49,7 +49,7 @@ type namespaceWatch struct {
 	generation     any
 }
 
-// Run watches what View was asked for, until ctx ends.
+// Run watches the namespaces of calls of View, until ctx ends.
 func (c *ClusterWatcher) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx, c.watches = ctx, make(map[string]*namespaceWatch)
@@ -70,7 +70,7 @@ func (c *ClusterWatcher) Run(ctx context.Context) {
 	}
 }
 
-// dropIdle ends the watches that nobody asks for.
+// dropIdle ends unused watches.
 func (c *ClusterWatcher) dropIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *ClusterWatcher) dropIdle() {
 // View implements Watcher.
 func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (View, bool) {
 	view := View{Shown: make(map[string]bool)}
-	all := true // each namespace is asked for, so that all watches start
+	all := true // each namespace is tried, so that all watches start
 	for _, name := range namespaces {
 		w := c.watch(name)
 		all = w != nil && w.pods.addTo(&view, name, reservations) && all
@@ -100,9 +100,9 @@ func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
 	defer c.mu.Unlock()
 	w, ok := c.watches[namespace]
 	switch {
-	case c.ctx == nil || !ok && len(c.watches) >= maxWatches:
+	case c.ctx == nil || !ok && len(c.watches) >= maxWatches: // the pods are listed instead
 		return nil
-	case ok && (w.generation == generation || !w.pods.dependsOnCluster()):
+	case ok && (w.generation == generation || !w.pods.dependsOnCluster()): // their holdings are still the same
 		w.asked = time.Now()
 		return w
 	case ok && time.Since(w.started) < minWatchAge:

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // decide returns the answers to send once tally is written, in the order of arrival, and adds the reservations to tally.
 // Unless tally rests on a new list, it returns the admissions only.
@@ -11,6 +8,7 @@ func (r *round) decide(tally *Tally, listed bool) (replies []reply) {
 	for _, w := range r.waiting {
 		mine := r.reservation(w)
 		a := r.evaluate(tally, w, mine)
+		// A review that is sent again has its reservation already.
 		if a.Decision == Admitted && !w.request.DryRun && !tally.Has(mine) {
 			tally.Reserve(mine)
 		}
@@ -54,26 +52,6 @@ const staleAge = 20 * time.Second
 
 // tooManyStale reports whether creates of the namespace fail in a loop, or the ledger is full.
 func (r *round) tooManyStale(tally *Tally, namespace string, now time.Time) bool {
-	return len(tally.State().Reservations) >= maxReservations || tally.CountOlder(namespace, now.Add(-staleAge)) >= r.ledger.options.MaxStaleReservations
-}
-
-// denials returns the denials of the requests that do not fit into state alone. Reservations of the same round do not count:
-// they may never be written, and by the time they are, a listed pod may have ended, so that at every instant the request
-// did fit. The requests that are left go through another step.
-func (r *round) denials(state State) (replies []reply) {
-	tally := NewTally(state)
-	for _, w := range r.waiting {
-		if a := r.evaluate(tally, w, r.reservation(w)); a.Decision == Exceeded {
-			namespace := w.request.Holding.Namespace
-			a.Pods = slices.DeleteFunc(slices.Clone(r.listed), func(p Pod) bool { return p.Holding.Namespace != namespace })
-			a.Reserved = slices.DeleteFunc(slices.Clone(state.Reservations), func(other Reservation) bool { return other.Holding.Namespace != namespace })
-			replies = append(replies, reply{w, a})
-		}
-	}
-	return replies
-}
-
-// withoutDenials returns the replies that are no denials.
-func withoutDenials(replies []reply) []reply {
-	return slices.DeleteFunc(replies, func(p reply) bool { return p.answer.Decision == Exceeded })
+	return len(tally.State().Reservations) >= maxReservations ||
+		tally.CountOlder(namespace, now.Add(-staleAge)) >= r.ledger.options.MaxStaleReservations
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -32,7 +33,7 @@ import (
 const system = "gpuslice-system"
 
 func hold(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
-	h, _ := promise.Keys{}.HoldingOf(pod, nil)
+	h, _ := accounting.HoldingOf(promise.Keys{}, pod, nil)
 	return h, ledger.BasisUnmanaged
 }
 

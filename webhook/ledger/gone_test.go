@@ -21,11 +21,11 @@ func TestGonePods(t *testing.T) {
 		left := &ledger.GonePods{}
 		left.Add("gone")
 		s := ledger.State{Reservations: []ledger.Reservation{reserved("gone"), reserved("on-its-way")}}
-		got := s.Reconciled(ledger.Listing{StartedAt: now, Namespaces: []ledger.Namespace{{Name: "team-a"}}, Gone: left})
+		got := s.WithList(ledger.Listing{StartedAt: now, Namespaces: []ledger.Namespace{{Name: "team-a"}}, Gone: left})
 		if len(got.Reservations) != 1 || got.Reservations[0].PodUID != "on-its-way" {
 			t.Errorf("%+v", got.Reservations)
 		}
-		if got := s.Reconciled(ledger.Listing{StartedAt: now}); len(got.Reservations) != 2 {
+		if got := s.WithList(ledger.Listing{StartedAt: now}); len(got.Reservations) != 2 {
 			t.Errorf("nobody looks, and %+v are left", got.Reservations)
 		}
 	})

@@ -1,112 +1,162 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-const (
-	// idleReconcilePeriod is between two reconciles of a budget in which nothing happens.
-	idleReconcilePeriod = time.Minute
-	// busyReconcilePeriod is between two reconciles of a budget that always has requests.
-	busyReconcilePeriod = 10 * time.Second
-	// listPeriod is between two lists of a budget whose namespaces are watched: a watch may be stuck.
-	listPeriod = 5 * time.Minute
-	// followerTTL is how long after a request a replica that does not lead reconciles the budget; workerTTL is when it drops
-	// the worker.
-	followerTTL = 2 * ReservationTTL
-	workerTTL   = 10 * time.Minute
-)
+// attempt is one list on its way into the ledger. Its methods return new values; doc.go has the picture.
+type attempt struct {
+	read    storedLedger // before the list began
+	listing Listing
+	over    storedLedger // to be replaced by next: read, or a later version
+	next    State        // over with the list
+	// counted is the basis of a denial: the listed pods, and the reservations that existed when they were listed and
+	// still do.
+	counted State
+	failed  error // of the last write; nil: nothing was written yet
+}
 
-// Run reconciles budgets without requests, so that stale reservations and ended pods are released. It returns when ctx ends.
-func (l *Ledger) Run(ctx context.Context) {
-	ticker := time.NewTicker(l.options.CheckInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			l.enqueueDue()
+func newAttempt(read storedLedger, listing Listing) attempt {
+	next := read.state.WithList(listing)
+	return attempt{read: read, listing: listing, over: read, next: next, counted: next}
+}
+
+// withoutReleased returns the attempt without the reservations that a later version of the ledger lacks.
+func (a attempt) withoutReleased(later storedLedger) attempt {
+	a.counted = a.counted.WithoutReleased(later.state)
+	return a
+}
+
+// rebased returns the attempt over a later version of the ledger. It returns the reason for a new list where the two cannot be
+// compared.
+func (a attempt) rebased(later storedLedger) (attempt, error) {
+	switch {
+	case a.failed != nil && !errors.Is(a.failed, ErrConflict):
+		return a, a.failed
+	case !later.state.HasRevisions(namesOf(a.listing.Namespaces)), a.read.state.newerThan(a.listing.Namespaces):
+		return a, cmp.Or(a.failed, ErrConflict)
+	}
+	a.over, a.next = later, later.state.WithNewerParts(a.listing)
+	return a, nil
+}
+
+// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load others have written by the time a
+// list is there: then the list serves for the later ledger, as long as the two can be compared.
+func (r *round) reconcile(ctx context.Context) error {
+	read, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	listing, err := r.list(ctx, r.namespaces())
+	if err != nil {
+		return err
+	}
+	r.lastList = time.Now()
+	for a := newAttempt(read, listing); r.dropCanceled(); {
+		stored, err := r.recent(ctx)
+		if err != nil {
+			return errors.Join(a.failed, err)
+		}
+		if a.failed != nil || stored.object.Version != read.object.Version {
+			if a, err = r.rebase(a, stored); err != nil {
+				return err
+			}
+		}
+		if a.failed = r.writeAttempt(ctx, a); a.failed == nil {
+			return nil
+		}
+		if errors.Is(a.failed, ErrConflict) {
+			r.backOff(ctx, a.failed)
 		}
 	}
+	return nil
 }
 
-// PodChanged has the budgets of a namespace reconciled soon, because a pod was created, ended or was deleted.
-func (l *Ledger) PodChanged(namespace string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.workers {
-		w.mu.Lock()
-		if slices.Contains(w.budget.Namespaces, namespace) {
-			w.podsChanged = true
+// rebase moves the attempt to a ledger that may have changed since it was read. After a failed write it answers the denials first:
+// they need no write.
+func (r *round) rebase(a attempt, stored storedLedger) (attempt, error) {
+	if stored.object.UID != a.read.object.UID { // lost: nobody knows the reservations
+		return a, cmp.Or(a.failed, ErrConflict)
+	}
+	a = a.withoutReleased(stored)
+	if a.failed != nil { // else stored may be from before the list
+		r.answer(r.denials(a))
+	}
+	return a.rebased(stored)
+}
+
+// writeAttempt decides the requests on the attempt, writes it, and answers.
+func (r *round) writeAttempt(ctx context.Context, a attempt) error {
+	tally := NewTally(a.next)
+	replies := r.decide(tally, true)
+	after, err := r.writeFor(ctx, a.over, tally.State())
+	if err != nil {
+		return err
+	}
+	r.current = &after
+	r.answer(withoutDenials(replies))
+	r.answer(r.denials(a))
+	r.report(a.next, slices.DeleteFunc(slices.Clone(a.listing.Pods), func(p Pod) bool { return !p.Unmanaged }))
+	return nil
+}
+
+// writeFor writes next, unless all requests of the round are dry runs. Where nothing is written it reads once more, and a
+// ledger that has changed since is a conflict: a denial must not depend on a list that missed reservations.
+func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (storedLedger, error) {
+	if slices.ContainsFunc(r.waiting, func(w *waiter) bool { return !w.request.DryRun }) {
+		after, err := r.write(ctx, before, next)
+		if err != nil || after.object.Version != before.object.Version {
+			return after, err
 		}
-		w.mu.Unlock()
 	}
+	after, err := r.load(ctx)
+	if err == nil && after.object.Version != before.object.Version {
+		return storedLedger{}, ErrConflict
+	}
+	return after, err
 }
 
-// ReconcileAll has every budget reconciled soon: a new leader has seen no Report yet.
-func (l *Ledger) ReconcileAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.workers {
-		w.mu.Lock()
-		w.podsChanged = true
-		w.mu.Unlock()
-	}
-}
-
-// enqueueDue enqueues a reconcile of each budget that is due.
-func (l *Ledger) enqueueDue() {
-	leads := l.options.Leads != nil && l.options.Leads()
-	var all []Budget
-	if leads && l.options.Budgets != nil {
-		all = l.options.Budgets()
-	}
-	for _, b := range l.due(leads, all) {
-		ctx, cancel := context.WithTimeout(l.ctx, DefaultTimeout)
-		w := &waiter{ctx: ctx, request: Request{Budget: b}, reconcileOnly: true, cancel: cancel, answer: make(chan Answer, 1)}
-		if !l.enqueue(b, w) {
-			cancel()
+// denials returns the denials of the requests that do not fit beside the attempt's counted pods and reservations.
+// Reservations of the same round do not count: they may never be written, and by the time they are, a listed pod may
+// have ended, so that at every instant the request did fit. The other requests go through another step.
+func (r *round) denials(a attempt) (replies []reply) {
+	tally := NewTally(a.counted)
+	for _, w := range r.waiting {
+		answer := r.evaluate(tally, w, r.reservation(w))
+		if answer.Decision != Exceeded {
+			continue
 		}
+		namespace := w.request.Holding.Namespace
+		elsewhere := func(h quota.Holding) bool { return h.Namespace != namespace }
+		answer.Pods = slices.DeleteFunc(slices.Clone(a.listing.Pods), func(p Pod) bool { return elsewhere(p.Holding) })
+		answer.Reserved = slices.DeleteFunc(slices.Clone(a.counted.Reservations), func(other Reservation) bool { return elsewhere(other.Holding) })
+		replies = append(replies, reply{w, answer})
 	}
+	return replies
 }
 
-// setBudget records which namespaces share the budget.
-func (w *worker) setBudget(b Budget) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.budget = b
+// withoutDenials returns the replies that are no denials.
+func withoutDenials(replies []reply) []reply {
+	return slices.DeleteFunc(replies, func(p reply) bool { return p.answer.Decision == Exceeded })
 }
 
-// due returns the budgets that need a reconcile: of all budgets if this replica leads, else of those with recent requests.
-// It drops workers of budgets that no longer exist and get no requests.
-func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	exists := make(map[string]bool, len(all))
-	for _, b := range all {
-		exists[b.Key] = true
-		l.workerFor(b).setBudget(b)
+// list lists namespaces. Line lists has no turn meanwhile.
+func (r *round) list(ctx context.Context, namespaces []string) (Listing, error) {
+	if r.line == &r.lists {
+		r.endTurn()
+		defer r.beginTurn()
 	}
-	for key, w := range l.workers {
-		w.mu.Lock()
-		if !exists[key] && !w.admits.running && !w.lists.running && time.Since(w.lastRequest) > workerTTL {
-			delete(l.workers, key)
-		}
-		if (leads || time.Since(w.lastRequest) < followerTTL) && w.needsReconcile() {
-			w.podsChanged = false
-			out = append(out, w.budget)
-		}
-		w.mu.Unlock()
-	}
-	return out
-}
-
-// needsReconcile reports whether the ledger may be out of date and no round is about to reconcile it, or none did for a
-// while: a round that only admits lists nothing. The caller holds w.mu.
-func (w *worker) needsReconcile() bool {
-	since := time.Since(w.lastReconcile)
-	return (len(w.admits.queue) == 0 && !w.lists.running || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)
+	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.ListTimeout)
+	defer cancel()
+	r.ledger.counts.lists.Add(1)
+	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
+	listing, err := r.ledger.options.Lister.List(ctx, namespaces)
+	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
+	return listing, err
 }

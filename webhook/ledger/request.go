@@ -12,7 +12,7 @@ type Budget struct {
 	Namespaces []string // all that share it
 }
 
-// Request asks for a reservation for one pod that is being created.
+// Request requests a reservation for one pod that is being created.
 type Request struct {
 	Budget Budget
 	Quota  quota.Quota // the limits that apply to the pod

@@ -12,7 +12,6 @@ type round struct {
 	*line
 	waiting []*waiter
 	current *storedLedger // nil: read it first
-	listed  []Pod         // of the last list
 	attempt int
 	moved   bool // some waiters, to the other line
 }
@@ -26,7 +25,7 @@ type reply struct {
 // needsWrite reports whether the answer depends on a write.
 func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
-// serve answers a batch, and the requests that arrive while a write is tried again, until each is answered, moved or gone. It reports
+// serve answers a batch, and the requests that arrive while a write is tried again, until each is answered, moved or canceled. It reports
 // whether more requests are likely on their way.
 func (n *line) serve(ctx context.Context, batch []*waiter) (more bool) {
 	n.ledger.counts.batches.Add(1)
@@ -36,7 +35,7 @@ func (n *line) serve(ctx context.Context, batch []*waiter) (more bool) {
 	n.beginTurn()
 	defer n.endTurn()
 	for {
-		if !r.dropGone() || ctx.Err() != nil {
+		if !r.dropCanceled() || ctx.Err() != nil {
 			return served > 1 || r.moved
 		}
 		err := r.step(ctx)
@@ -77,19 +76,19 @@ func (r *round) backOff(ctx context.Context, err error) {
 	r.attempt++
 }
 
-// dropGone drops the waiters that are gone, and reports whether any are left. It is called after every slow call: a
+// dropCanceled drops the waiters whose callers wait no more, and reports whether any are left. It is called after every slow call: a
 // reservation that nobody waits for is lost for a minute.
-func (r *round) dropGone() bool {
-	r.waiting = slices.DeleteFunc(r.waiting, (*waiter).gone)
+func (r *round) dropCanceled() bool {
+	r.waiting = slices.DeleteFunc(r.waiting, (*waiter).canceled)
 	return len(r.waiting) > 0
 }
 
-// step answers the requests it can: first those that fit by the state that was last read and by what watches have shown, then
-// the others by a list that starts now, and so after every request of the round arrived.
+// step answers the requests it can: first those that fit by the last read state and the watches, then the others by a
+// list that starts now, and so after every request of the round arrived.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil {
-		read := r.latest
-		if len(r.passes()) > 0 { // what others reserved a moment ago is what they are for
+		read := r.recent
+		if len(r.reconcileReplies()) > 0 { // they are for recent reservations of others
 			read = r.load
 		}
 		next, err := read(ctx)
@@ -98,16 +97,16 @@ func (r *round) step(ctx context.Context) error {
 		}
 		r.current = &next
 	}
-	if !r.dropGone() {
+	if !r.dropCanceled() {
 		return nil
 	}
 	if err := r.admit(ctx); err != nil {
 		return err
 	}
-	if !r.dropGone() {
+	if !r.dropCanceled() {
 		return nil
 	}
-	if r.line == &r.admits && r.current.state.Comparable(r.namespaces()) { // else what is written meanwhile would make the list useless
+	if r.line == &r.admits && r.current.state.HasRevisions(r.namespaces()) { // else a write meanwhile would make the list useless
 		r.moveToLists(r.waiting)
 		r.waiting, r.moved = nil, true
 		return nil
@@ -120,9 +119,9 @@ func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
 	replies := r.decide(tally, false)
-	serves := viewed && r.servesPasses(state)
-	if serves {
-		replies = append(replies, r.passes()...)
+	reconciled := viewed && r.needsNoList(state)
+	if reconciled {
+		replies = append(replies, r.reconcileReplies()...)
 	}
 	if len(replies) > 0 {
 		if err := r.writeReplies(ctx, replies, tally.State()); err != nil {
@@ -130,13 +129,13 @@ func (r *round) admit(ctx context.Context) error {
 		}
 		r.answer(replies)
 	}
-	if serves {
+	if reconciled {
 		r.report(state, view.Unmanaged)
 	}
 	return nil
 }
 
-// view returns the state that was read, with what watches have shown as its base, if that is later.
+// view returns the state that was read, with the watches' pods as its base, if those are later.
 func (r *round) view() (State, View, bool) {
 	state := r.current.state
 	if r.ledger.options.Watcher == nil {
@@ -147,23 +146,23 @@ func (r *round) view() (State, View, bool) {
 		return state, View{}, false
 	}
 	view.Gone = r.ledger.options.Gone
-	folded, ok := state.Folded(view)
+	state, ok = state.WithView(view)
 	if ok {
 		r.ledger.counts.views.Add(1)
 	}
-	return folded, view, ok
+	return state, view, ok
 }
 
-// servesPasses reports whether a state that rests on watches is all that a reconcile without a request has to find: nothing
-// has expired, which a list alone can tell, and the last list is not long ago.
-func (r *round) servesPasses(state State) bool {
+// needsNoList reports whether a reconcile without a request can rest on watches: nothing has expired, which only a list can
+// release, and the last list is not long ago.
+func (r *round) needsNoList(state State) bool {
 	earliest, _ := r.ledger.bounds()
 	expired := func(reservation Reservation) bool { return reservation.expired(earliest) }
 	return time.Since(r.lastList) < listPeriod && !slices.ContainsFunc(state.Reservations, expired)
 }
 
-// passes are the answers to the reconciles without a request.
-func (r *round) passes() (replies []reply) {
+// reconcileReplies are the answers to the reconciles without a request.
+func (r *round) reconcileReplies() (replies []reply) {
 	for _, w := range r.waiting {
 		if w.reconcileOnly {
 			replies = append(replies, reply{waiter: w})
@@ -175,8 +174,9 @@ func (r *round) passes() (replies []reply) {
 // writeReplies writes the state that replies depend on. Only admissions need a write that changes nothing but revisions.
 func (r *round) writeReplies(ctx context.Context, replies []reply, next State) error {
 	admits := func(p reply) bool { return !p.waiter.reconcileOnly && p.needsWrite() }
-	passes := func(p reply) bool { return p.waiter.reconcileOnly }
-	if !slices.ContainsFunc(replies, admits) && (!slices.ContainsFunc(replies, passes) || next.sameUse(r.current.state)) {
+	reconciles := func(p reply) bool { return p.waiter.reconcileOnly }
+	// Denials need no write: a namespace at its quota causes none.
+	if !slices.ContainsFunc(replies, admits) && (!slices.ContainsFunc(replies, reconciles) || next.equalExceptRevisions(r.current.state)) {
 		return nil
 	}
 	written, err := r.write(ctx, *r.current, next)

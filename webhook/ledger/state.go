@@ -50,7 +50,7 @@ type Listing struct {
 	Gone *GonePods
 }
 
-// View is what a watch has shown of a budget's namespaces: exactly the pods that there were at the revision of each.
+// View is a watch's view of a budget's namespaces: exactly the pods that there were at the revision of each.
 type View struct {
 	Namespaces []Namespace
 	Base       []quota.Holding // as in State
@@ -78,13 +78,13 @@ type Pod struct {
 	Unmanaged bool
 }
 
-// Used returns what is held and reserved within the scope. Reservations of one namespace and name count by their maximum:
-// two pods of one name cannot exist.
+// Used returns the holdings and reservations within the scope. Reservations of one namespace and name count by their
+// maximum: two pods of one name cannot exist.
 func (s State) Used(scope quota.Scope) quota.Charge {
 	return NewTally(s).usedExcept(scope, podName{})
 }
 
-// Held returns what living pods held within the scope when they were last listed.
+// Held returns the living pods' holdings within the scope when they were last listed.
 func (s State) Held(scope quota.Scope) (c quota.Charge) {
 	for _, h := range s.Base {
 		c = c.Plus(h.In(scope))
@@ -103,19 +103,20 @@ func (s State) Covers(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(s.Namespaces, n) })
 }
 
-// Reconciled returns s, which was read before the list began, with the list as the new base, and without the reservations that the
+// WithList returns s, which was read before the list began, with the list as the new base, and without the reservations that the
 // list makes obsolete. The result may be written only over s.
-func (s State) Reconciled(l Listing) State { return s.onList(l, baseOf(l.Pods), l.Namespaces) }
+func (s State) WithList(l Listing) State { return s.withList(l, baseOf(l.Pods), l.Namespaces) }
 
-// Merged is Reconciled of an s that may have been read after the list began, and is Comparable with it. The later part of each
-// namespace stays. The pods of obsolete reservations are in it, or have ended, or can no longer be created.
-func (s State) Merged(l Listing) State {
-	base, namespaces := s.later(baseOf(l.Pods), l.Namespaces)
-	return s.onList(l, base, namespaces)
+// WithNewerParts is WithList for an s that may have been read after the list began, and HasRevisions of its namespaces. Of each
+// namespace the newer part stays: that of s or the list's. The pods of obsolete reservations are in it, or have ended, or can no
+// longer be created.
+func (s State) WithNewerParts(l Listing) State {
+	base, namespaces := s.newerParts(baseOf(l.Pods), l.Namespaces)
+	return s.withList(l, base, namespaces)
 }
 
-// onList returns s with a new base of these namespaces, and without the reservations that the list makes obsolete.
-func (s State) onList(l Listing, base []quota.Holding, namespaces []Namespace) State {
+// withList returns s with a new base of these namespaces, and without the reservations that the list makes obsolete.
+func (s State) withList(l Listing, base []quota.Holding, namespaces []Namespace) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
 		listed[p.UID] = true
@@ -129,21 +130,21 @@ func (s State) onList(l Listing, base []quota.Holding, namespaces []Namespace) S
 	return out
 }
 
-// later returns of each namespace what is later: what was found, or its part of s.
-func (s State) later(found []quota.Holding, of []Namespace) ([]quota.Holding, []Namespace) {
-	mine := make(map[string]bool)
+// newerParts returns the newer base of each namespace: the found one, or its part of s.
+func (s State) newerParts(found []quota.Holding, of []Namespace) ([]quota.Holding, []Namespace) {
+	kept := make(map[string]bool)
 	of = slices.Clone(of)
 	for i, n := range of {
 		if n.Revision > 0 && n.Revision < s.Revisions[n.Name] {
-			mine[n.Name], of[i].Revision = true, s.Revisions[n.Name]
+			kept[n.Name], of[i].Revision = true, s.Revisions[n.Name]
 		}
 	}
-	if len(mine) == 0 {
+	if len(kept) == 0 {
 		return found, of
 	}
-	base := slices.DeleteFunc(slices.Clone(found), func(h quota.Holding) bool { return mine[h.Namespace] })
+	base := slices.DeleteFunc(slices.Clone(found), func(h quota.Holding) bool { return kept[h.Namespace] })
 	for _, h := range s.Base {
-		if mine[h.Namespace] {
+		if kept[h.Namespace] {
 			base = append(base, h)
 		}
 	}
@@ -151,10 +152,10 @@ func (s State) later(found []quota.Holding, of []Namespace) ([]quota.Holding, []
 	return base, of
 }
 
-// Folded returns s with what a watch has shown as the new base, and without the reservations of the pods that it has shown. The
-// result may be written only over s. It returns false where s does not precede the view. Nothing expires: a watch may be late.
-func (s State) Folded(v View) (State, bool) {
-	if !s.Precedes(v.Namespaces) {
+// WithView returns s with the view's pods as the new base, and without the reservations of those pods. The result may
+// be written only over s. It returns s and false if s is newer than the view. Nothing expires: a watch may be late.
+func (s State) WithView(v View) (State, bool) {
+	if !s.NotNewerThan(v.Namespaces) {
 		return s, false
 	}
 	return s.withBase(v.Base, v.Namespaces, func(r Reservation) bool { return v.Shown[r.PodUID] || v.Gone.Has(r.PodUID) }), true
@@ -185,31 +186,35 @@ func (s *State) setRevision(n Namespace) {
 	s.Revisions[n.Name] = n.Revision
 }
 
-// Precedes reports whether nothing that s rests on is later than a view of these namespaces, which then serves for s although s was
-// read later. A living pod without a reservation in s was shown by something that s rests on, so that the view shows it too.
-// Resource versions of pods are compared with such alone.
-func (s State) Precedes(found []Namespace) bool {
-	var names []string
-	for _, n := range found {
-		names = append(names, n.Name)
-	}
-	return s.Comparable(names) && !s.laterThan(found)
+// NotNewerThan reports whether a list or view is at least as new as s, namespace by namespace. Then its pods can replace s.Base,
+// although s was read later: a living pod without a reservation in s was shown by something that s rests on, so that the view
+// shows it too.
+func (s State) NotNewerThan(found []Namespace) bool {
+	return s.HasRevisions(namesOf(found)) && !s.newerThan(found)
 }
 
-// laterThan reports whether anything that s rests on is later than a list or view of these namespaces, or not known to be earlier. Where
-// the list began after s was read, resource versions have another origin: etcd or the ledger was restored.
-func (s State) laterThan(found []Namespace) bool {
+// newerThan reports whether s is newer than a list or view in one of its namespaces, or may be. If the list began after s was read,
+// its resource versions have another origin: etcd or the ledger was restored.
+func (s State) newerThan(found []Namespace) bool {
 	return slices.ContainsFunc(found, func(n Namespace) bool { return n.Revision == 0 || n.Revision < s.Revisions[n.Name] })
 }
 
-// Comparable reports whether it is known for each of these namespaces which is later: s, or a list or view.
-func (s State) Comparable(namespaces []string) bool {
+// HasRevisions reports whether s has a revision of each of these namespaces, counts no others and has lost nothing. A list or view
+// can then be compared with it: resource versions of pods are compared with each other alone.
+func (s State) HasRevisions(namespaces []string) bool {
 	unknown := func(name string) bool { return s.Revisions[name] == 0 }
 	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)
 }
 
-// sameUse reports whether both contain the same pods and reservations, at whatever revisions.
-func (s State) sameUse(other State) bool {
+func namesOf(namespaces []Namespace) (names []string) {
+	for _, n := range namespaces {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// equalExceptRevisions reports whether both contain the same pods and reservations.
+func (s State) equalExceptRevisions(other State) bool {
 	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
 	return slices.EqualFunc(s.Base, other.Base, func(a, b quota.Holding) bool { return same(a, b) }) &&
 		slices.EqualFunc(s.Reservations, other.Reservations, func(a, b Reservation) bool { return same(a, b) })
@@ -226,14 +231,14 @@ const namespaceMargin = 25 * time.Second
 // ofDeletedNamespace reports whether the reservation's namespace was deleted and created again since.
 func (r Reservation) ofDeletedNamespace(namespaces []Namespace) bool {
 	i := slices.IndexFunc(namespaces, func(n Namespace) bool { return n.Name == r.Holding.Namespace })
-	if i < 0 || r.NamespaceUID == "" || namespaces[i].UID == "" || namespaces[i].UID == r.NamespaceUID {
+	if i < 0 || r.NamespaceUID == "" || namespaces[i].UID == "" || namespaces[i].UID == r.NamespaceUID { // the same one, or unknown
 		return false
 	}
 	return namespaces[i].Created.Sub(r.CreatedAt) > namespaceMargin
 }
 
-// StillIn returns s without the reservations that a later state lacks. Those that are left existed all the time between.
-func (s State) StillIn(later State) State {
+// WithoutReleased returns s without the reservations that a later state lacks. Those that are left existed all the time between.
+func (s State) WithoutReleased(later State) State {
 	have := make(map[string]bool, len(later.Reservations))
 	for _, r := range later.Reservations {
 		have[r.PodUID] = true

@@ -8,8 +8,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// TestMerged is about a list of two namespaces of which one part of the ledger is later, since a watch has shown it.
-func TestMerged(t *testing.T) {
+// TestWithNewerParts is about a list of two namespaces of which one part of the ledger is newer, since a watch has shown it.
+func TestWithNewerParts(t *testing.T) {
 	in := func(namespace string, slices int64) quota.Holding {
 		return quota.Holding{Namespace: namespace, Charge: quota.Charge{Slices: slices}}
 	}
@@ -28,10 +28,10 @@ func TestMerged(t *testing.T) {
 		Base: []quota.Holding{in("a", 5), in("b", 3)}, Namespaces: []string{"a", "b"}, Revisions: map[string]uint64{"a": 20, "b": 15},
 		Reservations: []ledger.Reservation{reserved("unlisted", "a")},
 	}
-	if !s.Comparable([]string{"a", "b"}) {
+	if !s.HasRevisions([]string{"a", "b"}) {
 		t.Error("they cannot be compared")
 	}
-	if got := s.Merged(list); !reflect.DeepEqual(got, want) {
+	if got := s.WithNewerParts(list); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -32,8 +32,8 @@ type Lister interface {
 
 // Watcher knows pods from watches, without a call.
 type Watcher interface {
-	// View returns what watches have shown of the namespaces. It returns false where one of them is not watched yet, or its watch
-	// is broken.
+	// View returns the watches' view of the namespaces. It returns false if one of them is not watched yet, or its
+	// watch is broken.
 	View(namespaces []string, reservations []Reservation) (View, bool)
 }
 

@@ -31,6 +31,7 @@ func (n *line) load(ctx context.Context) (storedLedger, error) {
 		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", n.key, err)
 	}
 	now := storedLedger{object: object, readAt: time.Now()}
+	// Another object has the name, or none does: the others' reservations in the remembered one are gone.
 	lost := n.last.object.UID != "" && n.last.object.UID != object.UID && time.Since(n.last.readAt) < ReservationTTL
 	if err == nil {
 		key, state, err := Decode(object.Data)
@@ -76,8 +77,9 @@ func (n *line) remember(h storedLedger) {
 	n.mu.Unlock()
 }
 
-// latest returns the remembered ledger if it is likely the one that is stored, and else reads it.
-func (n *line) latest(ctx context.Context) (storedLedger, error) {
+// recent returns the remembered ledger if it is likely the one that is stored, and else reads it.
+func (n *line) recent(ctx context.Context) (storedLedger, error) {
+	// A write of one that is older conflicts, and the round starts over with the stored one.
 	if !n.stale && n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL {
 		return n.last, nil
 	}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -18,7 +18,7 @@ func TestTally(t *testing.T) {
 	t.Run("its sums are those of a new Tally", func(t *testing.T) {
 		// The reservations are random and have few names.
 		random := rand.New(rand.NewPCG(3, 4))
-		batch := policies.NativeQuotasOf(batchQuota())[0]
+		batch := accounting.NativeQuotasOf(batchQuota())[0]
 		scopes := []quota.Scope{{}, {Namespace: "a"}, {Pool: "p"}, {Class: "c"}, {Resource: api.ResourceGPU},
 			{Namespace: "a", Resource: api.ResourceGPU, Pods: batch.Scope.Pods}}
 		for range 200 {
@@ -46,6 +46,27 @@ func TestTally(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a reservation that differs in anything is another", func(t *testing.T) {
+		same := func() ledger.Reservation {
+			return ledger.Reservation{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: 1},
+				Units: map[string]int64{api.ResourceGPU: 1}}}
+		}
+		tally := ledger.NewTally(ledger.State{})
+		tally.Reserve(same())
+		for name, change := range map[string]func(*ledger.Reservation){
+			"pod":       func(r *ledger.Reservation) { r.PodUID = "2" },
+			"name":      func(r *ledger.Reservation) { r.Name = "q" },
+			"namespace": func(r *ledger.Reservation) { r.Holding.Namespace = "b" },
+			"charge":    func(r *ledger.Reservation) { r.Holding.Charge.Slices = 2 },
+			"units":     func(r *ledger.Reservation) { r.Holding.Units[api.ResourceGPU] = 2 },
+			"traits":    func(r *ledger.Reservation) { r.Holding.Traits.BestEffort = true },
+		} {
+			other := same()
+			if change(&other); !tally.Has(same()) || tally.Has(other) {
+				t.Errorf("%s: the same is there %v, another is there %v", name, tally.Has(same()), tally.Has(other))
+			}
+		}
+	})
 	t.Run("reservations of one name count by their maximum", func(t *testing.T) {
 		s := ledger.State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 1}}}}
 		for i, slices := range []int64{2, 5, 3} {
@@ -64,9 +85,9 @@ func TestTally(t *testing.T) {
 			return ledger.Pod{UID: uid, Name: uid, Holding: quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: 1},
 				Units: map[string]int64{api.ResourceGPU: 1}, Traits: quota.Traits{PriorityClass: priority}}}
 		}
-		s := ledger.State{}.Reconciled(ledger.Listing{Namespaces: []ledger.Namespace{{Name: "a"}},
+		s := ledger.State{}.WithList(ledger.Listing{Namespaces: []ledger.Namespace{{Name: "a"}},
 			Pods: []ledger.Pod{pod("1", "batch"), pod("2", ""), pod("3", "batch")}})
-		batch := quota.Scope{Namespace: "a", Resource: api.ResourceGPU, Pods: policies.NativeQuotasOf(batchQuota())[0].Scope.Pods}
+		batch := quota.Scope{Namespace: "a", Resource: api.ResourceGPU, Pods: accounting.NativeQuotasOf(batchQuota())[0].Scope.Pods}
 		if got, all := s.Used(batch).GPUs, s.Used(quota.Scope{Resource: api.ResourceGPU}).GPUs; got != 2 || all != 3 {
 			t.Errorf("%d of priority batch and %d in all, want 2 and 3", got, all)
 		}

@@ -38,7 +38,7 @@ type watchedPods struct {
 
 // watchedPod is a pod as it was last shown.
 type watchedPod struct {
-	promised uint64 // hash of the promise and of the pod's generation. 0: the holding is read anew at each change
+	promised uint64 // hash of the promise and of the pod's generation. 0: the holding is read again at each change
 	basis    ChargeBasis
 	claims   bool
 	alike    string
@@ -53,7 +53,7 @@ type alikePods struct {
 // promiseSeed is that of the hashes in watchedPod.
 var promiseSeed = maphash.MakeSeed()
 
-// shownPod is what is kept of a pod while a list is read: the pod may have a megabyte.
+// shownPod is the copy of a pod while a list is read: the pod may have a megabyte.
 type shownPod struct {
 	metav1.ObjectMeta // with names, UID and version alone
 	watchedPod
@@ -66,7 +66,8 @@ func (p *shownPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObject
 // DeepCopyObject implements runtime.Object: it never changes.
 func (p *shownPod) DeepCopyObject() runtime.Object { return p }
 
-// shown is what is kept of a pod. What a pod with a promise holds changes with its spec, which its generation counts, and with its claims.
+// shown is the copy of a pod. The holding of a pod with a promise changes with its spec, which its generation counts,
+// and with its claims.
 func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -74,9 +75,11 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	}
 	out := &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	out.claims = len(pod.Spec.ResourceClaims) > 0
+	// A claim may change without its pod, so neither promise nor generation shows it.
 	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !out.claims {
 		out.promised = maphash.String(promiseSeed, strconv.FormatInt(pod.Generation, 10)+promise)
 	}
+	// Checking a signature costs more than all else here, and most updates change only the status.
 	if before, holding := w.known(pod.UID); before.basis == BasisPromise && out.promised != 0 && before.promised == out.promised {
 		out.watchedPod, out.holding = before, holding
 		return out, 0
@@ -87,7 +90,7 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	return out, 0
 }
 
-// known is what was last shown of a pod.
+// known is a pod as it was last shown.
 func (w *watchedPods) known(uid types.UID) (pod watchedPod, holding quota.Holding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +162,7 @@ func (w *watchedPods) dependsOnCluster() bool {
 	return w.unpromised > 0
 }
 
-// broken records that the watch has ended. What was shown serves again once the next one shows something.
+// broken records that the watch has ended. Its pods serve again once the next one shows something.
 func (w *watchedPods) broken() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +194,7 @@ func (w *watchedPods) put(pod *shownPod) {
 	w.pods[pod.UID] = pod.watchedPod
 }
 
-// count adds n to what the pod counts for. The caller holds w.mu.
+// count adds n to the pod's count. The caller holds w.mu.
 func (w *watchedPods) count(pod watchedPod, n int) {
 	if pod.basis != BasisPromise {
 		w.unpromised += n
@@ -216,7 +219,8 @@ func (w *watchedPods) remove(uid types.UID) {
 	}
 }
 
-// addTo adds the namespace to a view. It reports whether what is shown can be relied on: claims may change without their pods.
+// addTo adds the namespace to a view. It reports whether the shown pods can be relied on: claims may change without
+// their pods.
 func (w *watchedPods) addTo(view *View, namespace string, reservations []Reservation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +242,7 @@ func (w *watchedPods) addTo(view *View, namespace string, reservations []Reserva
 	return true
 }
 
-// times returns what n pods hold that hold h each.
+// times returns the holding of n pods that hold h each.
 func times(h quota.Holding, n int) quota.Holding {
 	if n == 1 {
 		return h

@@ -108,9 +108,9 @@ func TestWatchedPodsRememberThoseGone(t *testing.T) {
 	reserved := State{Namespaces: []string{"a"}, Revisions: map[string]uint64{"a": 1}, Reservations: []Reservation{{PodUID: "quick"}, {PodUID: "on its way"}}}
 	view, ok := viewOf(w, "quick", "on its way")
 	view.Gone = g
-	folded, precedes := reserved.Folded(view)
-	if !ok || !precedes || len(folded.Reservations) != 1 || folded.Reservations[0].PodUID != "on its way" {
-		t.Errorf("%v %v: %+v", ok, precedes, folded.Reservations)
+	after, follows := reserved.WithView(view)
+	if !ok || !follows || len(after.Reservations) != 1 || after.Reservations[0].PodUID != "on its way" {
+		t.Errorf("%v %v: %+v", ok, follows, after.Reservations)
 	}
 	_ = w.Replace(nil, "2") // of an API server that is behind, which shows no deletion
 	if g.Has("on its way") {

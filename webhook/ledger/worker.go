@@ -23,8 +23,8 @@ type waiter struct {
 	answer        chan Answer // of capacity 1
 }
 
-// gone reports whether nobody waits any more, so that a reservation would be lost.
-func (w *waiter) gone() bool { return w.ctx.Err() != nil }
+// canceled reports whether nobody waits any more, so that a reservation would be lost.
+func (w *waiter) canceled() bool { return w.ctx.Err() != nil }
 
 // worker serves one budget in this replica. A list of thousands of pods takes seconds: requests that need one wait in a line apart
 // from those that do not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. Line lists
@@ -45,7 +45,7 @@ type worker struct {
 	// Used by the line whose turn it is. The channel of capacity 1 is full in a turn:
 	turn     chan struct{}
 	last     storedLedger // last read or written
-	stale    bool         // last may not be what is stored: it is read before it is used
+	stale    bool         // last may differ from the stored object: it is read before it is used
 	lastList time.Time
 }
 
@@ -62,7 +62,7 @@ type line struct {
 	writeTook    time.Duration // the last write of the last batch; 0: it wrote nothing
 }
 
-// beginTurn waits for the line's turn. Turns are given in the order in which they are asked for.
+// beginTurn waits for the line's turn, first come, first served.
 func (w *worker) beginTurn() { w.turn <- struct{}{} }
 func (w *worker) endTurn()   { <-w.turn }
 

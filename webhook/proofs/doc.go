@@ -1,4 +1,4 @@
-// Package proofs keeps what gpuslice verify --on-gpu found on each pool.
+// Package proofs keeps the findings of gpuslice verify --on-gpu on each pool.
 //
 //	gpuslice verify --on-gpu -> Records (ConfigMap gpuslice-proofs of the system namespace) -> pools.Pool.Proven
 //

@@ -19,13 +19,13 @@ const (
 	Key  = "proofs.json"
 )
 
-// Bounds on what is read.
+// Bounds on input.
 const (
 	maxText    = 900 << 10
 	maxRecords = 1000
 )
 
-// Record is what was found on one pool.
+// Record is the finding on one pool.
 type Record struct {
 	Pool      string `json:"pool"`
 	Character string `json:"character"`        // of the pool as it was
@@ -35,7 +35,8 @@ type Record struct {
 	proof.Report
 }
 
-// Of are the records of a ConfigMap (nil: there is none), in the order of the pools' names. What cannot be read proves nothing.
+// Of are the records of a ConfigMap (nil: there is none), in the order of the pools' names. Unreadable records prove
+// nothing.
 func Of(m *corev1.ConfigMap) []Record {
 	if m == nil || len(m.Data[Key]) > maxText {
 		return nil
@@ -98,7 +99,7 @@ func (r Record) Stale(p *pools.Pool) string {
 
 func (r Record) day() string { return r.Taken.Format("2006-01-02") }
 
-// String is what the record proves, for people.
+// String is the proof in the record, for people.
 func (r Record) String() string {
 	return fmt.Sprintf("%s (%s, driver %s)", r.Tier(), r.day(), r.Driver)
 }
@@ -116,7 +117,7 @@ func (r Record) Leaks() (leaks, unknown []string) {
 	return leaks, unknown
 }
 
-// Apply writes into the pools what the records prove of them. The pools are the caller's own.
+// Apply writes the proofs of the records into the pools. The pools are the caller's own.
 func Apply(all []Record, to []pools.Pool) {
 	for i := range to {
 		to[i].Proven, to[i].Proof, to[i].Unproven = of(all, &to[i])
@@ -142,7 +143,7 @@ func of(all []Record, p *pools.Pool) (tiers []api.Tier, text, why string) {
 	return tiers, r.lacking(), "the latest proof is of " + r.lacking()
 }
 
-// lacking is what the record proves, and what keeps it from more.
+// lacking is the proof in the record, and the obstacle to more.
 func (r Record) lacking() string {
 	leaks, unknown := r.Leaks()
 	text := r.String()

@@ -35,8 +35,9 @@ type Plugin struct {
 	Log      *slog.Logger
 }
 
-// Run offers the devices until ctx ends. The kubelet forgets its plugins and removes their sockets when it restarts, and
-// the end of its stream tells of that: then they are offered anew.
+// Run offers the devices until ctx ends. The kubelet forgets its plugins and
+// removes their sockets when it restarts, which shows in the end of its stream:
+// then they are offered again.
 func (p *Plugin) Run(ctx context.Context) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -116,7 +117,7 @@ func (w *watched) wait(ctx context.Context) error {
 			return nil
 		case <-late.C:
 			if !w.began.Load() {
-				return errors.New("the kubelet registered the resource and did not ask for its devices")
+				return errors.New("the kubelet registered the resource and did not list its devices")
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package audit is the command that previews what enforce would change in a namespace under audit or warn.
+// Package audit is the command that previews the effect of enforce on a namespace under audit or warn.
 package audit
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/reports"
+	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
@@ -133,7 +133,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return a.print(&o.output, s)
 }
 
-// inScope reports whether the API server asks the webhook about pods of a namespace.
+// inScope reports whether the API server calls the webhook for pods of a namespace.
 func (a *auditor) inScope(namespace string) bool {
 	return a.scope.Includes(namespace, a.engine.Cluster.Labels[namespace])
 }
@@ -150,7 +150,7 @@ func (a *auditor) skip(namespace string) string {
 	case namespace == a.system:
 		return "gpuslice's own, which it does not govern"
 	case !a.inScope(namespace):
-		return "the API server does not ask gpuslice about its pods: the webhook configurations leave it out"
+		return "the API server does not call gpuslice for its pods: the webhook configurations leave it out"
 	case in.PolicyError != nil:
 		return "its policy cannot be used: " + in.PolicyError.Error()
 	case in.Policy == nil:
@@ -163,8 +163,8 @@ func (a *auditor) skip(namespace string) string {
 	return ""
 }
 
-// writeReports writes the Report of each namespace that was audited. With all, it deletes those of namespaces that were not: where the
-// policy cannot be used, it is still what was found last.
+// writeReports writes the Report of each namespace that was audited. With all, it deletes those of namespaces that were
+// not: if the policy cannot be used, the last findings stay.
 func (a *auditor) writeReports(ctx context.Context, all bool) error {
 	store := reports.Store{Client: a.client.Discovery().RESTClient()}
 	if served, err := store.Served(ctx); err != nil {

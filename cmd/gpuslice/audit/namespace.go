@@ -14,10 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/reports"
+	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
-// auditor evaluates what runs as if it were created again.
+// auditor evaluates living objects as if they were created again.
 type auditor struct {
 	client   kubernetes.Interface
 	engine   *preview.Engine
@@ -28,7 +28,7 @@ type auditor struct {
 	errors   []manifest.Error
 }
 
-// audited is what enforce would change in a namespace: an item of -o json.
+// audited is the effect of enforce on a namespace: an item of -o json.
 type audited struct {
 	Namespace string              `json:"namespace"`
 	Policy    string              `json:"policy"`
@@ -40,7 +40,7 @@ type audited struct {
 	subjects []reports.Subject // for its report
 }
 
-// group is what would have the same outcome for the same reason.
+// group holds objects that would have the same outcome for the same reason.
 type group struct {
 	IfEnforced policies.Outcome `json:"ifEnforced"`
 	Rule       string           `json:"rule"`             // stable: the reason label of metrics
@@ -110,14 +110,14 @@ func severity(o policies.Outcome) int {
 	return slices.Index([]policies.Outcome{policies.Denied, policies.Mutated, policies.DevicesHidden, policies.Unchanged}, o)
 }
 
-// outcome is what would become of an object: a group of one.
+// outcome is the outcome of an object: a group of one.
 type outcome struct {
 	group  group
 	of     member
 	result string // in a report
 }
 
-// outcomeOf is what a decision means for an object. A pod may be sliced already.
+// outcomeOf is the outcome of a decision for an object. A pod may be sliced already.
 func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
 	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()}, of: member{Kind: kind, Name: name}, result: reports.ResultOf(d, sliced)}
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// print prints what was found, and answers with its exit code.
+// print prints the findings, and returns their exit code.
 func (a *auditor) print(output *cli.Output, s cli.Streams) error {
 	var names []string
 	for _, item := range a.items {
@@ -20,7 +20,7 @@ func (a *auditor) print(output *cli.Output, s cli.Streams) error {
 	return a.exit()
 }
 
-// exit is the exit code of what was found.
+// exit is the exit code of the findings.
 func (a *auditor) exit() error {
 	var t cli.Tally
 	for _, failed := range a.errors {
@@ -32,7 +32,7 @@ func (a *auditor) exit() error {
 	return t.Exit()
 }
 
-// would counts what would have an outcome.
+// would counts objects that would have an outcome.
 func (i *audited) would(o policies.Outcome) (n int) {
 	for _, g := range i.Groups {
 		if g.IfEnforced == o {
@@ -42,7 +42,7 @@ func (i *audited) would(o policies.Outcome) (n int) {
 	return n
 }
 
-// page shows what was found.
+// page shows the findings.
 type page struct{ cli.Page }
 
 func pageOf(items []audited) *page {
@@ -56,7 +56,7 @@ func pageOf(items []audited) *page {
 	return p
 }
 
-// audited shows what enforce would change in a namespace.
+// audited shows the effect of enforce on a namespace.
 func (p *page) audited(i audited) {
 	p.Linef("namespace %s, policy %s (%s)", i.Namespace, i.Policy, i.Mode)
 	p.claims(i.Claims)

@@ -25,7 +25,7 @@ func TestPage(t *testing.T) {
 	item.add(outcomeOf("Pod", "sliced", policies.Decision{IfEnforced: policies.Mutated, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
 		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}}, false))
 	item.Claims = members(map[string]string{"c": "takes devices of class gpu.nvidia.com, which no slice bounds"},
-		map[string]string{"gpuslice-1mi": "asks for something else than its name says"})
+		map[string]string{"gpuslice-1mi": "requests something else than its name"})
 	var got strings.Builder
 	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: api.EnforceWarn}}).Print(&got); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 	want := `namespace team-a, policy gpuslice-system/team-a (audit)
   claims that are no slices of gpuslice's: 2
     ResourceClaim c takes devices of class gpu.nvidia.com, which no slice bounds
-    ResourceClaimTemplate gpuslice-1mi asks for something else than its name says
+    ResourceClaimTemplate gpuslice-1mi requests something else than its name
   7 evaluated: enforce would deny 5, mutate 1, hide devices from 0 and leave 1 unchanged
   denied (quota, exceeded quota): 4
     Pod a: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4

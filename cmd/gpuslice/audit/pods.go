@@ -14,9 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/reports"
+	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 // addPods adds the living pods of the audited namespaces. The pods of a budget are read once for all namespaces that share it.
@@ -78,10 +79,10 @@ const podsPerPage = 500
 // living are the living pods of a budget, of which little is kept.
 type living struct {
 	pods  []reports.Pod
-	alone map[string]outcome // by namespace and name: what would become of the pod without its quota
+	alone map[string]outcome // by namespace and name: the pod's outcome without its quota
 }
 
-// outcome is what would become of a pod.
+// outcome is the outcome of a pod.
 func (l living) outcome(p reports.Pod) outcome {
 	if len(p.Decision.Violations) > 0 { // the quota's: those before are forgotten
 		return outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced())
@@ -110,7 +111,7 @@ func (a *auditor) pods(ctx context.Context, namespaces []string, items map[strin
 	return all, reports.WithinQuota(all.pods, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
 }
 
-// quotaOf is what pods of a namespace would be held against.
+// quotaOf is the quota of a namespace's pods.
 func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, error) {
 	native, err := installed.NativeQuotas(ctx, a.client, in.Namespace.Name)
 	if err != nil {
@@ -119,5 +120,5 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, 
 	enforced := *in.Policy
 	enforced.EnforcementMode = api.EnforceFull
 	in.Policy = &enforced
-	return in.WithNative(in.Policy.QuotaFor(in.Namespace.Name), native), nil
+	return accounting.WithNative(in.Policy.QuotaFor(in.Namespace.Name), in.Policy, in.Namespace.Name, native), nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	policyconfig "github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/reports"
+	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 // pods is an API server that lists pods, in one part however many are asked for.

@@ -1,2 +1,3 @@
-// Package cli holds what every command shares: streams, exit codes, flags, tables, colours and the frame of -o json.
+// Package cli holds the common parts of all commands: streams, exit codes, flags, tables, colours and the frame of -o
+// json.
 package cli

@@ -23,7 +23,7 @@ const ExitHelp = `Exit codes, the same for every command:
   4  no problem, but at least one warning ("policy lint", "doctor" and "verify" look for warnings)
 If several apply to one run, the first of 1, 2, 3 and 4 counts.`
 
-// ErrInternal marks what no input should be able to cause.
+// ErrInternal marks errors that no input should be able to cause.
 var ErrInternal = errors.New("internal error, please report it together with the document")
 
 // ExitError ends a command with a code after everything was already printed.
@@ -31,7 +31,7 @@ type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Tally gathers what happened to many objects into one exit code.
+// Tally gathers the results of many objects into one exit code.
 type Tally struct{ Internal, NoAnswer, Denied, Warned bool }
 
 // Failed counts an object that could not be answered.

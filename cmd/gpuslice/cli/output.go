@@ -46,7 +46,7 @@ func (o *Output) RegisterHeaders(flags *pflag.FlagSet) {
 // Check returns an error for a format that is not accepted.
 func (o *Output) Check() error { return CheckOutput(o.Format, o.accepted) }
 
-// Answer is what a command prints, in the form that each format takes.
+// Answer is a command's output, in the form that each format takes.
 type Answer struct {
 	Document any          // for json, yaml and jsonpath
 	Names    []string     // for name: KIND/NAME
@@ -69,7 +69,7 @@ func (o *Output) Print(out io.Writer, a Answer) error {
 	return a.Page().print(out, !o.NoHeaders)
 }
 
-// withoutEscapesOnTerminal leaves escapes out of what others wrote if out is a terminal. Another program gets all of it.
+// withoutEscapesOnTerminal leaves escapes out of others' text if out is a terminal. Another program gets all of it.
 func withoutEscapesOnTerminal(out io.Writer) io.Writer {
 	if Terminal(out) {
 		return WithoutEscapes(out)

@@ -51,8 +51,8 @@ func KnownTopic(cmd *cobra.Command, args []string) error {
 	return NoArguments(topic, rest)
 }
 
-// FlagError is the error about a flag that cannot be read. Behind a mistyped command every flag is unknown, so the command is
-// what it is about.
+// FlagError is the error about a flag that cannot be read. Behind a mistyped command every flag is unknown, so the
+// error is about the command.
 func FlagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return unknownCommand(cmd, words[0])

@@ -1,15 +1,16 @@
 package doctor
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"fmt"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/claims"
 )
 
-// trialTemplate is written on trial: it asks for an amount of memory of a shared device.
+// trialTemplate is written on trial: its request is an amount of memory of a shared device.
 const trialTemplate = "gpuslice-1mi"
 
 // checkClaimAmounts looks whether the API server keeps the amounts of claims.
@@ -28,15 +29,18 @@ func (g *gatherer) amounts() error {
 		return nil
 	}
 	name := trialTemplate
-	claims := corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "trial", ResourceClaimTemplateName: &name}}}
-	template := policies.Input{Pod: &corev1.Pod{Spec: claims}}.ClaimTemplates()[0]
+	trial, err := claims.Parse(name)
+	if err != nil {
+		return fmt.Errorf("write a template on trial: %w", err)
+	}
+	template := trial.Object(g.facts.System)
 	templates := g.client.ResourceV1().ResourceClaimTemplates(g.facts.System)
 	kept, err := templates.Create(g.ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsAlreadyExists(err) {
 		kept, err = templates.Get(g.ctx, name, metav1.GetOptions{})
 	}
 	switch {
-	case apierrors.IsForbidden(err): // whoever asks may read alone
+	case apierrors.IsForbidden(err): // the user may only read
 		return nil
 	case apierrors.IsInvalid(err):
 		g.facts.Amounts = "it does not know device.allowMultipleAllocations"

@@ -7,9 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// checkClusterPolicy reads what the GPU Operator is configured with.
+// checkClusterPolicy reads the GPU Operator's configuration.
 func checkClusterPolicy(f *Facts) []Finding {
 	var all []Finding
 	for _, p := range f.ClusterPolicies {
@@ -36,7 +37,7 @@ func checkClusterPolicy(f *Facts) []Finding {
 }
 
 // missingConfigs are the ConfigMaps that a ClusterPolicy names and that do not exist.
-func (f *Facts) missingConfigs(p *nvidia.ClusterPolicy) (all []Finding) {
+func (f *Facts) missingConfigs(p *pools.ClusterPolicy) (all []Finding) {
 	if f.unread(whatConfigs) {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (f *Facts) missingConfigs(p *nvidia.ClusterPolicy) (all []Finding) {
 	for _, named := range [][2]string{{"spec.devicePlugin.config.name", p.Spec.DevicePlugin.Config.Name}, {"spec.migManager.config.name", p.Spec.MIGManager.Config.Name}} {
 		field, name := named[0], named[1]
 		exists := slices.ContainsFunc(f.Configs, func(m *corev1.ConfigMap) bool { return m.Namespace == namespace && m.Name == name })
-		if name == "" || exists || name == defaultMIGConfig {
+		if name == "" || exists || name == nvidia.OperatorMIGConfig {
 			continue
 		}
 		all = append(all, newFinding(Problem, "the GPU Operator's ClusterPolicy names a ConfigMap that does not exist: what needs it does not start").
@@ -54,11 +55,8 @@ func (f *Facts) missingConfigs(p *nvidia.ClusterPolicy) (all []Finding) {
 	return all
 }
 
-// defaultMIGConfig is the ConfigMap of the MIG manager that the operator itself creates.
-const defaultMIGConfig = "default-mig-parted-config"
-
 // clusterPolicy names one as kubectl does.
-func clusterPolicy(p *nvidia.ClusterPolicy) string {
+func clusterPolicy(p *pools.ClusterPolicy) string {
 	return object("clusterpolicy", "", cmp.Or(p.Metadata.Name, "cluster-policy"))
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // firstLimits is the first container toolkit that sets the driver's own limit at a container's creation.
@@ -18,7 +19,7 @@ func limitsHook(f *Facts) (where, version string, ok bool) {
 		r, known := nvidia.ParseRelease(text)
 		return known && !r.Before(firstLimits)
 	}
-	for _, d := range parts(f, toolkit) {
+	for _, d := range parts(f, nvidia.ContainerToolkit) {
 		if image := image(d, "toolkit"); is(image) {
 			return daemonSet(d), image, true
 		}
@@ -56,7 +57,30 @@ func checkDriverLimits(f *Facts) []Finding {
 			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMajor+"]", major)
 		}
 	}
-	return []Finding{found.WithRemedy("%s", remedy)}
+	return append([]Finding{found.WithRemedy("%s", remedy)}, driverTierNear(f, old)...)
+}
+
+// driverTierNear finds nodes that lack only the driver for the tier driver, where the GPU Operator installs it. A release of the
+// operator whose own driver is older than its toolkit needs (26.7.1) is such a case.
+func driverTierNear(f *Facts, old map[string]string) []Finding {
+	found := newFinding(Note, "the tier driver is one value away: the container toolkit sets the driver's own limit, and the driver that the GPU Operator installs has none")
+	var policy *pools.ClusterPolicy
+	for _, p := range f.ClusterPolicies {
+		if installs := p.Spec.Driver.Enabled; installs == nil || *installs {
+			policy = p
+			found = found.With(clusterPolicy(p), "spec.driver.version", cmp.Or(p.Spec.Driver.Version, "the operator's own"))
+		}
+	}
+	if policy == nil {
+		return nil
+	}
+	for _, n := range f.Nodes {
+		if major := old[n.Name]; major != "" {
+			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMajor+"]", major)
+		}
+	}
+	return []Finding{found.WithRemedy(`set the driver to a release of %d on nodes with cgroup v2: kubectl patch clusterpolicy %s --type merge -p '{"spec":{"driver":{"version":"%d.PATCH"}}}'; then declare driverLimits on the pool`,
+		limitsDriver, cmp.Or(policy.Metadata.Name, "cluster-policy"), limitsDriver)}
 }
 
 // driversWithoutLimits are the driver's major versions on the nodes whose driver has no limits of its own.
@@ -71,7 +95,8 @@ func driversWithoutLimits(f *Facts) map[string]string {
 	return old
 }
 
-// driverMajor is the driver's major version on a node: by its labels, else by what the GPU Operator installs.
+// driverMajor is the driver's major version on a node: by its labels, else by the version that the GPU Operator
+// installs.
 func driverMajor(f *Facts, n *corev1.Node) string {
 	if text := cmp.Or(n.Labels[labelMajor], n.Labels[labelMajorV0]); text != "" {
 		return text

@@ -18,7 +18,7 @@ const (
 	envFilesFirst     = 34
 	envFilesByDefault = 35
 
-	shimEnvFiles = "env-files" // as policy says it
+	shimEnvFiles = "env-files" // in the policy's spelling
 )
 
 // checkEnvFiles holds policies that want variables from files against the API server and the nodes: one that does not know the field
@@ -71,7 +71,7 @@ func checkEnvFiles(f *Facts) []Finding {
 	return nil
 }
 
-// featureState is what is known of a feature.
+// featureState is the state of a feature, if known.
 type featureState int
 
 const (

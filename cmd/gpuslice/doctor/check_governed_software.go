@@ -1,6 +1,10 @@
 package doctor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+)
 
 // checkGovernedSoftware looks for NVIDIA's own DaemonSets in governed namespaces: their pods use devices that they do not
 // request. Only the device plugin's stay visible.
@@ -10,10 +14,10 @@ func checkGovernedSoftware(f *Facts) []Finding {
 	var namespaces []string
 	for _, g := range f.Governed() {
 		for _, d := range f.DaemonSets {
-			switch p := part(d); {
-			case d.Namespace != g.Name || p == otherSoftware:
+			switch p := nvidia.PartOf(d); {
+			case d.Namespace != g.Name || p == nvidia.OtherSoftware:
 				continue
-			case p == devicePlugin:
+			case p == nvidia.DevicePlugin:
 				visible = visible.With(daemonSet(d), "policy", g.Input.Policy.Name)
 			default:
 				hidden = hidden.With(daemonSet(d), "policy", g.Input.Policy.Name)

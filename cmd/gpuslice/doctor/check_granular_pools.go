@@ -17,7 +17,7 @@ import (
 // sharedGPU is the resource of which the units are parts on a granular pool.
 const sharedGPU = corev1.ResourceName("nvidia.com/gpu.shared")
 
-// labelReplicaCount tells how many parts a node's device has.
+// labelReplicaCount is the number of parts of a node's device.
 const labelReplicaCount = "nvidia.com/gpu.replicas"
 
 // granularPools are the pools whose replicas are parts of one device.
@@ -31,8 +31,8 @@ func (f *Facts) granularPools() (granular []*pools.Pool) {
 	return granular
 }
 
-// checkGranularPools looks for what makes the sum of the parts on a node mean something else than memory: nodes that are
-// shared in another way, pods that were given other parts or none, and quotas that count parts.
+// checkGranularPools looks for reasons why the sum of the parts on a node does not mean memory: nodes that are shared
+// in another way, pods that were given other parts or none, and quotas that count parts.
 func checkGranularPools(f *Facts) []Finding {
 	var all []Finding
 	for _, p := range f.granularPools() {
@@ -91,7 +91,7 @@ func (f *Facts) otherParts(p *pools.Pool, nodes map[string]*corev1.Node) []Findi
 	return append(withEvidence(stale), withEvidence(none)...)
 }
 
-// partsHolder is what the first container that requests parts was promised; nil: one was promised none.
+// partsHolder is the first promised container that requests parts; nil: one was promised none.
 func partsHolder(pod *corev1.Pod, given *promise.Promise) (first *promise.Container) {
 	for _, c := range pod.Spec.Containers {
 		if units := c.Resources.Limits[sharedGPU]; units.IsZero() {

@@ -8,8 +8,10 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Values of guard.access in a policy.
@@ -19,8 +21,8 @@ const (
 	accessVolume = "volume"
 )
 
-// checkGuardAccess compares how policies let the guard reach NVML with what the container toolkit and the GPU Operator
-// allow. A guard that reaches nothing enforces nothing.
+// checkGuardAccess compares policies on the guard's access to NVML with the permissions of the container toolkit and
+// the GPU Operator. A guard that reaches nothing enforces nothing.
 func checkGuardAccess(f *Facts) []Finding {
 	var all []Finding
 	seen := map[string]bool{}
@@ -42,7 +44,8 @@ func isAuto(p *config.Policy) bool {
 	return (p.Guard.Access == "" || p.Guard.Access == accessAuto) && p.Guard.RuntimeClassName == ""
 }
 
-// chosenAccess is what guard.access: auto has chosen on each pool with nodes, and why. The first way is returned beside.
+// chosenAccess is the choice of guard.access: auto on each pool with nodes, and its reason. The first way is returned
+// beside.
 func chosenAccess(g Governed) (first string, all []Finding) {
 	p := g.Input.Policy
 	if !isAuto(p) {
@@ -50,7 +53,7 @@ func chosenAccess(g Governed) (first string, all []Finding) {
 	}
 	for i := range g.Input.Pools {
 		pool := &g.Input.Pools[i]
-		how, why := g.Input.GuardAccess(pool)
+		how, why := policies.GuardAccess(g.Input, pool)
 		if len(pool.Nodes) == 0 || pool.GuardedByAgents(p.Guard.Mode) || pool.Sharing().Tier == api.TierHardware {
 			continue
 		}
@@ -69,20 +72,20 @@ func chosenAccess(g Governed) (first string, all []Finding) {
 	return first, all
 }
 
-// guardAccess holds an access against what the cluster has: the policy's, or the one that was chosen.
+// guardAccess compares an access with the cluster's settings: the policy's, or the one that was chosen.
 func (f *Facts) guardAccess(p *config.Policy, access string) (all []Finding) {
 	where, class := "policy/"+p.Name, p.Guard.RuntimeClassName
 	byVariable := access == "" && !isAuto(p) || strings.HasPrefix(access, accessEnv)
-	for _, d := range parts(f, toolkit) {
+	for _, d := range parts(f, nvidia.ContainerToolkit) {
 		envvars, _, _ := variable(d, envvarSetting)
 		mounts, _, _ := variable(d, mountsSetting)
 		switch {
 		case byVariable && strings.EqualFold(envvars, "false"):
-			all = append(all, newFinding(Problem, "the guard asks for devices by a variable, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
+			all = append(all, newFinding(Problem, "the guard requests devices by a variable, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
 				With(where, "guard.access", accessEnv).With(daemonSet(d), "env["+envvarSetting+"]", envvars).
 				WithRemedy("set guard: {access: volume} in the policy"))
 		case access == accessVolume && !strings.EqualFold(mounts, "true"):
-			all = append(all, newFinding(Problem, "the guard asks for devices by a mount, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
+			all = append(all, newFinding(Problem, "the guard requests devices by a mount, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
 				With(where, "guard.access", access).With(daemonSet(d), "env["+mountsSetting+"]", "not true").
 				WithRemedy("set %s=true in the container toolkit, together with the settings of visible-devices", mountsSetting))
 		}
@@ -100,14 +103,14 @@ func (f *Facts) guardAccess(p *config.Policy, access string) (all []Finding) {
 	return all
 }
 
-// operatorAccess is what the GPU Operator's way to pass devices asks of a policy.
-func operatorAccess(where string, p *config.Policy, o *nvidia.ClusterPolicy) Finding {
+// operatorAccess is the policy setting that the GPU Operator's way to pass devices needs.
+func operatorAccess(where string, p *config.Policy, o *pools.ClusterPolicy) Finding {
 	byVariable := p.Guard.Access == "" || p.Guard.Access == accessEnv
-	found := newFinding(Warning, "the GPU Operator passes devices by CDI, and the guard asks for them by a variable: without NVIDIA's runtime the guard sees no GPU")
+	found := newFinding(Warning, "the GPU Operator passes devices by CDI, and the guard requests them by a variable: without NVIDIA's runtime the guard sees no GPU")
 	switch {
-	case !byVariable || !o.CDI():
+	case !byVariable || !o.Operator().CDI:
 		return found
-	case o.NRI():
+	case o.Operator().NRIPlugin:
 		return found.With(where, "guard.access", accessEnv).With(clusterPolicy(o), "spec.cdi.nriPluginEnabled", "true").
 			WithRemedy("set guard: {access: cdi} in the policy, in namespaces listed in the operator's NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES")
 	case p.Guard.RuntimeClassName == "" && p.Pod.RuntimeClassName == "":

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 

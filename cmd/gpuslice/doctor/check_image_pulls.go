@@ -15,7 +15,7 @@ func checkImagePulls(f *Facts) []Finding {
 	if guard := installed.Guard(f.Deployment); guard == nil || guard.PullSecret != "" {
 		return nil
 	}
-	found := newFinding(Note, "every pod pulls the guard's image at each start, with its own credentials: in a registry that asks for any, tenants' namespaces need them")
+	found := newFinding(Note, "every pod pulls the guard's image at each start, with its own credentials: if the registry requires credentials, tenants' namespaces need them")
 	for _, p := range f.APIServers {
 		for _, c := range p.Spec.Containers {
 			if plugins, _ := flagOf(c, "enable-admission-plugins"); strings.Contains(plugins, alwaysPullImages) {

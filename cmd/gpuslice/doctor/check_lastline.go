@@ -12,13 +12,14 @@ import (
 // strictPolicy is the one for namespaces labelled strict.
 const strictPolicy = "gpuslice-strict"
 
-// lastLine are the policies that the API server itself enforces, also while the webhook is down, each with a binding, and
-// what happens without each.
+// lastLine are the policies that the API server itself enforces, also while the webhook is down, each with a binding,
+// and the consequence of its absence.
 var lastLine = []struct{ policy, missing string }{
 	{strictPolicy, "the namespace label gpuslice.dev/enforce=strict enforces nothing while the webhook is down"},
 	{"gpuslice-guard", "tenants may run programs in the guard's container, which sees every GPU of its node"},
-	{"gpuslice-claims", "tenants may write ResourceClaimTemplates that ask for more than gpuslice's names say"},
+	{"gpuslice-claims", "tenants may write ResourceClaimTemplates that request more than gpuslice's names allow"},
 	{"gpuslice-own-rights", "nothing limits what the webhook's ServiceAccount changes on pods and namespaces"},
+	{"gpuslice-own-conditions", "nothing limits what the webhook's ServiceAccount changes in the status of nodes"},
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount writes and deletes"},
 	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
 	{"gpuslice-own-reports", "nothing limits which Reports the webhook's ServiceAccount creates"},
@@ -56,7 +57,7 @@ func checkLastLine(f *Facts) []Finding {
 	return []Finding{ok}
 }
 
-// whatLacks is what happens without a policy: a problem where a namespace relies on it.
+// whatLacks is the consequence of a policy's absence: a problem if a namespace relies on it.
 func (f *Facts) whatLacks(policy, missing string) Finding {
 	if ns := f.strictNamespace(); ns != nil && policy == strictPolicy {
 		return newFinding(Problem, "%s", missing).With(object("namespace", "", ns.Name), "metadata.labels["+api.LabelEnforce+"]", api.EnforceStrict)

@@ -51,7 +51,7 @@ func checkLimitRanges(f *Facts) []Finding {
 	return all
 }
 
-// guardResources are what each container of the guard requests.
+// guardResources are the requests of each of the guard's containers.
 func guardResources(f *Facts) corev1.ResourceList {
 	cpu, memory := installed.GuardCPU, installed.GuardMemory
 	if g := installed.Guard(f.Deployment); g != nil {

@@ -26,7 +26,7 @@ func checkMIGConfig(f *Facts) []Finding {
 	return append(all, withEvidence(missing.WithRemedy("kubectl label node NODE --overwrite %s=%s, or another layout of the configuration", labelMIGConfig, first))...)
 }
 
-// migLayouts are the layouts of all configurations, by name, and what is wrong with these.
+// migLayouts are the layouts of all configurations, by name, and errors in these.
 func migLayouts(f *Facts) (layouts map[string]nvidia.MIGLayout, all []Finding) {
 	layouts = map[string]nvidia.MIGLayout{}
 	for _, s := range f.settings(nvidia.IsMIGConfig) {

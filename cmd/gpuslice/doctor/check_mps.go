@@ -1,5 +1,7 @@
 package doctor
 
+import "github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+
 // checkMPS looks for the daemon where nodes say that devices are shared by MPS: without one a client takes the whole
 // card, or does not start.
 func checkMPS(f *Facts) []Finding {
@@ -12,8 +14,8 @@ func checkMPS(f *Facts) []Finding {
 	if len(nodes) == 0 || f.unread(whatDaemonSets) {
 		return nil
 	}
-	daemons := parts(f, mpsDaemon)
-	if len(daemons) == 0 && len(parts(f, ownMPSDaemon)) > 0 {
+	daemons := parts(f, nvidia.MPSDaemon)
+	if len(daemons) == 0 && len(parts(f, nvidia.OwnMPSDaemon)) > 0 {
 		return nil // mps-pipe looks at it
 	}
 	if len(daemons) == 0 {

@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
 // Where an MPS daemon has its pipes.
@@ -16,7 +18,7 @@ const (
 // checkMPSPipe looks for MPS daemons whose pipes no pod can reach. A process that finds no daemon uses the whole GPU.
 func checkMPSPipe(f *Facts) []Finding {
 	var all []Finding
-	for _, d := range parts(f, ownMPSDaemon) {
+	for _, d := range parts(f, nvidia.OwnMPSDaemon) {
 		pipe, _, set := variable(d, pipeVariable)
 		if !set {
 			pipe = defaultPipe

@@ -7,11 +7,11 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// checkMutators lists who else changes pods. The API server asks configurations in the order of their names, and asks
+// checkMutators lists who else changes pods. The API server calls configurations in the order of their names, and calls
 // gpuslice again when somebody after it changed the pod.
 func checkMutators(f *Facts) []Finding {
-	others := newFinding(Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is asked once more then")
-	last := newFinding(Note, "other mutating webhooks are asked again after gpuslice, and may change what a slice needs, which is denied then: "+
+	others := newFinding(Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is called once more then")
+	last := newFinding(Note, "other mutating webhooks are called again after gpuslice, and may change what a slice needs, which is denied then: "+
 		"variables that programs are loaded by, mounts outside of /var/run/secrets, images or security contexts of the containers gpuslice-*")
 	last = last.WithRemedy("exclude containers gpuslice-* there if they write such, or set reinvocationPolicy: Never: deploy/recipes/other-webhooks.md")
 	shares := newFinding(Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
@@ -40,7 +40,7 @@ func checkMutators(f *Facts) []Finding {
 	return withEvidence(shares, last, others)
 }
 
-// sharers are what the names of other systems that share GPUs hold.
+// sharers are parts of the names of other systems that share GPUs.
 func sharers() []string {
 	return []string{"hami", "vgpu", "runai", "run.ai", "tensor-fusion", "kai-", "gpushare"}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// checkNamespaceLabels looks for labels of namespaces that selectors do not match: nobody tells who wrote them.
+// checkNamespaceLabels looks for labels of namespaces that selectors do not match: their authors are unknown.
 func checkNamespaceLabels(f *Facts) []Finding {
 	accepted := map[string]string{api.LabelEnforce: api.EnforceStrict, api.LabelBypass: "true", api.Domain + "/fail": "open"}
 	var all []Finding

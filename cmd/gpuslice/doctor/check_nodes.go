@@ -40,14 +40,18 @@ func poolFinding(p *pools.Pool) Finding {
 	if usable := p.Usable(); usable > 0 {
 		size = "slices up to " + usable.Human()
 	}
-	found := newFinding(level, "pool %s offers %s by %s; %s", p.Name, p.Resource, sharing, size)
+	found := newFinding(level, "pool %s offers %s by %s; %s", p.Name, p.Offer(), sharing, size)
 	if p.Remembered() {
 		found = newFinding(OK, "pool %s (%s by %s; %s) is remembered: no node has offered it since %s; pods get it only where no pool with nodes fits",
-			p.Name, p.Resource, sharing, size, p.LastSeen.Format(time.RFC3339))
+			p.Name, p.Offer(), sharing, size, p.LastSeen.Format(time.RFC3339))
+	}
+	field, offer := "status.allocatable", p.Resource
+	if offer == "" {
+		field, offer = "device class", p.DeviceClass
 	}
 	for _, n := range p.Nodes {
 		for _, named := range n.Named {
-			found = found.With(object("node", "", named.Name), "status.allocatable", p.Resource)
+			found = found.With(object("node", "", named.Name), field, offer)
 		}
 	}
 	if len(p.Notes) > 0 && !p.Granular {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// hint is what to know if a cluster has a certain label on its nodes or a certain API group.
+// hint is a note on clusters with a certain label on their nodes or a certain API group.
 type hint struct {
 	label, group    string // a prefix of a node's label; the name of an API group or its end
 	summary, remedy string

@@ -3,6 +3,8 @@ package doctor
 import (
 	"cmp"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
 // checkPlugin looks for NVIDIA's device plugin, and how it passes devices to containers.
@@ -10,7 +12,7 @@ func checkPlugin(f *Facts) []Finding {
 	if f.unread(whatDaemonSets) {
 		return nil
 	}
-	plugins := parts(f, devicePlugin)
+	plugins := parts(f, nvidia.DevicePlugin)
 	if len(plugins) == 0 {
 		if len(gpuNodes(f)) == 0 {
 			return nil // reported already: there are no GPUs

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
@@ -8,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
-// checkPluginConfig reads the device plugin's configurations as the plugin does: with what it does not start, and what it
-// ignores.
+// checkPluginConfig reads the device plugin's configurations as the plugin does: settings with which it does not start,
+// and settings that it ignores.
 func checkPluginConfig(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
@@ -22,6 +23,9 @@ func checkPluginConfig(f *Facts) []Finding {
 		ignored := newFinding(Warning, "the device plugin ignores fields of its configuration").
 			WithRemedy("write each field where it belongs, or remove it; gpuslice doctor -f FILE checks a configuration before it is applied")
 		for _, u := range unknown {
+			if u.Path == "flags.plugin."+policyField && slices.ContainsFunc(parts(f, nvidia.DevicePlugin), hasPolicyFlag) {
+				continue // newer than the parser
+			}
 			ignored = ignored.With(s.Object, s.field(u.Path), advice(u))
 		}
 		all = append(all, withEvidence(ignored)...)

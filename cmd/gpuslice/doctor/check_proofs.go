@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
-// checkProofs reports what was proved on the pools' own devices, and what of it counts no more.
+// checkProofs reports the proofs on the pools' own devices, and those that no longer count.
 func checkProofs(f *Facts) []Finding {
 	var all []Finding
 	known := f.snapshot().Pools()

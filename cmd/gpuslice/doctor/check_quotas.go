@@ -8,9 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 )
 
-// checkQuotas looks for quotas on resource names that pods no longer ask for once gpuslice has renamed what they request,
+// checkQuotas looks for quotas on resource names that pods no longer request once gpuslice has renamed their resources,
 // and that gpuslice does not count in Kubernetes' place.
 func checkQuotas(f *Facts) []Finding {
 	governed := map[string]policies.Input{}
@@ -23,7 +24,7 @@ func checkQuotas(f *Facts) []Finding {
 		if !ours {
 			continue
 		}
-		for _, n := range policies.NativeQuotasOf(q) {
+		for _, n := range accounting.NativeQuotasOf(q) {
 			if others := renames(in, n.Resource, q); len(others) > 0 {
 				all = append(all, renamedQuota(q, n, in, others))
 			}
@@ -33,7 +34,7 @@ func checkQuotas(f *Facts) []Finding {
 }
 
 // renamedQuota is a quota on a resource that pods may come out requesting by other names.
-func renamedQuota(q *corev1.ResourceQuota, n policies.NativeQuota, in policies.Input, others []string) Finding {
+func renamedQuota(q *corev1.ResourceQuota, n accounting.NativeQuota, in policies.Input, others []string) Finding {
 	where, name := object("resourcequota", q.Namespace, q.Name), corev1.DefaultResourceRequestsPrefix+n.Resource
 	hard := q.Spec.Hard[corev1.ResourceName(name)]
 	if n.Uncounted == "" && in.Policy.Quota.CountsNative() {
@@ -53,7 +54,7 @@ func renamedQuota(q *corev1.ResourceQuota, n policies.NativeQuota, in policies.I
 			q.Namespace, q.Name, strings.Join(names, ","))
 }
 
-// renames are the resources that pods of a namespace may come out asking for, which the quota does not name.
+// renames are the new resource names in a namespace's pods that the quota does not name.
 func renames(in policies.Input, resource string, q *corev1.ResourceQuota) []string {
 	var out []string
 	for i := range in.Pools {

@@ -2,7 +2,7 @@ package doctor
 
 import "github.com/gpuslice/gpuslice/policies/api"
 
-// contextMemory is what a CUDA context with its libraries takes, as policy sets it aside by default.
+// contextMemory is the memory of a CUDA context with its libraries, by policy's default.
 const contextMemory api.MiB = 512
 
 // checkReplicaSize looks for replicas that a CUDA context fills, or half fills.

@@ -30,7 +30,7 @@ func checkRights(f *Facts) []Finding {
 		}
 	}
 	if len(missing.Evidence) > 0 {
-		return []Finding{missing.WithRemedy("ask a cluster administrator; kubectl auth can-i --list shows what you may do")}
+		return []Finding{missing.WithRemedy("contact a cluster administrator; kubectl auth can-i --list shows what you may do")}
 	}
 	return []Finding{newFinding(OK, "you may install and remove gpuslice")}
 }

@@ -8,9 +8,10 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 )
 
-// checkPodSecurity puts what gpuslice writes into a well-behaved pod before the rules of its namespace's Pod Security
+// checkPodSecurity checks gpuslice's edits of a well-behaved pod against the rules of its namespace's Pod Security
 // level: one finding for each policy and level.
 func checkPodSecurity(f *Facts) []Finding {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -46,7 +47,7 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (Finding, bool
 		return newFinding(Note, "the Pod Security level of namespace %s is unknown", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level), true
 	}
-	out := decision.Promise.Apply(pod)
+	out := podedit.Apply(decision.Promise, pod)
 	var broken []string
 	for _, result := range evaluator.EvaluatePod(psa.LevelVersion{Level: parsed, Version: psa.LatestVersion()}, &out.ObjectMeta, &out.Spec) {
 		if !result.Allowed {

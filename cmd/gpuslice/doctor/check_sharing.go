@@ -8,7 +8,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
-// checkSharing reads how the device plugin is configured to share devices. What the plugin denies is plugin-config's.
+// checkSharing reads how the device plugin is configured to share devices. The check plugin-config covers the plugin's
+// own denials.
 func checkSharing(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// checkUnclaimableDevices says why devices that claims share are no pools of strategy claim, where a policy allows it.
+// checkUnclaimableDevices explains why devices that claims share are no pools of strategy claim, if a policy allows it.
 func checkUnclaimableDevices(f *Facts) []Finding {
 	if len(f.Slices) == 0 || !slices.ContainsFunc(f.Governed(), func(g Governed) bool { return g.Input.Policy.Allows("claim") }) {
 		return nil
@@ -28,7 +28,7 @@ func checkUnclaimableDevices(f *Facts) []Finding {
 	return withEvidence(found)
 }
 
-// unclaimable is what a device has that claims of memory cannot name, or take by default; "": nothing, or it is no GPU.
+// unclaimable is a part of a device that claims of memory cannot name, or take by default; "": none, or it is no GPU.
 func unclaimable(driver string, d *resourcev1.Device) string {
 	var whys []string
 	memory := false
@@ -51,7 +51,7 @@ func unclaimable(driver string, d *resourcev1.Device) string {
 	return strings.Join(whys, "; ")
 }
 
-// byDefault is what a claim takes of a capacity that it does not name.
+// byDefault is a claim's part of a capacity that it does not name.
 func byDefault(c resourcev1.DeviceCapacity) resource.Quantity {
 	if c.RequestPolicy != nil && c.RequestPolicy.Default != nil {
 		return *c.RequestPolicy.Default

@@ -1,6 +1,6 @@
 package doctor
 
-// checkUnread reports what the checks could not look at.
+// checkUnread reports objects that the checks could not read.
 func checkUnread(f *Facts) []Finding {
 	if f.FromFiles {
 		return missingFiles(f)
@@ -13,7 +13,7 @@ func checkUnread(f *Facts) []Finding {
 	return all
 }
 
-// missingFiles reports what files do not hold.
+// missingFiles reports objects that the files do not contain.
 func missingFiles(f *Facts) []Finding {
 	if f.SettingsOnly {
 		return nil

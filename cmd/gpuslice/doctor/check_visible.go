@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
-// The toolkit's settings by which a pod can, or cannot, take devices that it did not ask for.
+// The toolkit's settings by which a pod can, or cannot, take devices beyond its request.
 const (
 	envvarSetting = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
 	mountsSetting = "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS"
@@ -16,7 +18,7 @@ func checkVisibleDevices(f *Facts) []Finding {
 	if f.unread(whatDaemonSets) || len(gpuNodes(f)) == 0 {
 		return nil
 	}
-	toolkits := parts(f, toolkit)
+	toolkits := parts(f, nvidia.ContainerToolkit)
 	if len(toolkits) == 0 {
 		return []Finding{newFinding(Warning, "whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API: no DaemonSet installs the container toolkit").
 			With("daemonsets", "spec.template.spec.containers", "no image is container-toolkit").

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/claims"
 )
 
-// checkWaitingClaims adds up what is free of each device, where pods wait for more than any has.
+// checkWaitingClaims adds up the free memory of each device, if pods wait for more than any has.
 func checkWaitingClaims(f *Facts) []Finding {
 	free := freememory.Of(f.Slices, f.Claims)
 	found := newFinding(Note, "pods wait for more memory of one device than is free of any; free: %s", free).
-		WithRemedy("wait until pods on a device end, delete some, or request less; gpuslice explain POD says it of one")
+		WithRemedy("wait until pods on a device end, delete some, or request less; gpuslice explain POD shows one pod")
 	allocated := allocatedClaims(f.Claims)
 	for _, p := range f.WaitingPods {
 		if hasClaim(p, allocated) {
 			continue
 		}
-		for _, t := range (policies.Input{Pod: p}).ClaimTemplates() {
+		for _, t := range claims.Named(p) {
 			if requested := freememory.Requested(t); requested > free.Largest() {
 				found = found.With(object("pod", p.Namespace, p.Name), "spec.resourceClaims", requested.Human()+" of a device requested")
 			}
@@ -55,7 +55,7 @@ func hasClaim(p *corev1.Pod, allocated map[types.NamespacedName]bool) bool {
 	return missing == 0
 }
 
-// waiting reads the pods with a slice by claim that no node has, and where there are some what claims were given.
+// waiting reads the pods with a slice by claim that no node has, and if there are some, the allocations of claims.
 func (g *gatherer) waiting() error {
 	if len(g.facts.Slices) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (g *gatherer) waiting() error {
 			return err
 		}
 		for i := range list.Items {
-			if p := &list.Items[i]; p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(policies.Input{Pod: p}.ClaimTemplates()) > 0 {
+			if p := &list.Items[i]; p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(claims.Named(p)) > 0 {
 				g.facts.WaitingPods = append(g.facts.WaitingPods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
 					Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
 			}
@@ -78,14 +78,14 @@ func (g *gatherer) waiting() error {
 	}
 }
 
-// given reads what claims were given, if a pod waits.
+// given reads the allocations of claims, if a pod waits.
 func (g *gatherer) given() error {
 	if len(g.facts.WaitingPods) == 0 {
 		return nil
 	}
 	list, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
 	if err != nil {
-		g.facts.WaitingPods = nil // what they wait for is not known
+		g.facts.WaitingPods = nil // the claims they wait for are unknown
 		return err
 	}
 	g.facts.Claims = list.Items

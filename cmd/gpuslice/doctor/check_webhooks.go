@@ -22,7 +22,7 @@ func entries(f *Facts) (mutating, validating []entry) {
 	return mutating, validating
 }
 
-// checkWebhooks looks for the configurations by which the API server asks at all.
+// checkWebhooks looks for the configurations by which the API server calls the webhook at all.
 func checkWebhooks(f *Facts) []Finding {
 	if f.unread(whatWebhooks) {
 		return nil
@@ -45,7 +45,7 @@ func checkWebhooks(f *Facts) []Finding {
 		}
 	}
 	if len(all) == 0 {
-		ok := newFinding(OK, "the API server asks gpuslice")
+		ok := newFinding(OK, "the API server calls gpuslice")
 		for _, e := range append(mutating, validating...) {
 			ok = ok.With(e.configuration, "webhooks["+e.name+"].failurePolicy", e.failurePolicy)
 		}

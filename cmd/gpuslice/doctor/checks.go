@@ -6,7 +6,7 @@ type check struct {
 	find func(*Facts) []Finding
 }
 
-// cluster are the checks of what a cluster offers, in the order in which one asks.
+// cluster are the checks of a cluster, in the order of questions about it.
 func cluster() []check {
 	return []check{
 		{"kubernetes-version", checkVersion},
@@ -19,7 +19,11 @@ func cluster() []check {
 		{"plugin-selection", checkPluginSelection},
 		{"sharing", checkSharing},
 		{"replica-size", checkReplicaSize},
+		{"unused-replicas", checkUnusedReplicas},
+		{"allocation-policy", checkAllocationPolicy},
 		{"granular-pools", checkGranularPools},
+		{"accelerator-labels", checkAcceleratorLabels},
+		{"node-overlays", checkNodeOverlays},
 		{"device-classes", checkDeviceClasses},
 		{"open-classes", checkOpenClasses},
 		{"uncounted-shares", checkUncountedShares},
@@ -33,6 +37,7 @@ func cluster() []check {
 		{"mig", checkMIG},
 		{"mig-config", checkMIGConfig},
 		{"mig-strategy", checkMIGStrategy},
+		{"unused-instances", checkUnusedInstances},
 		{"visible-devices", checkVisibleDevices},
 		{"guard-access", checkGuardAccess},
 		{"agents", checkAgents},
@@ -54,7 +59,7 @@ func cluster() []check {
 	}
 }
 
-// installation are the checks of what is installed.
+// installation are the checks of the installation.
 func installation() []check {
 	return []check{
 		{"webhooks", checkWebhooks},
@@ -66,7 +71,7 @@ func installation() []check {
 	}
 }
 
-// examineCluster finds what a cluster offers, and the health of the installation if there is one.
+// examineCluster returns findings on a cluster, and the health of the installation if there is one.
 func examineCluster(f *Facts) []Finding {
 	all := run(f, cluster())
 	if f.Installed() {

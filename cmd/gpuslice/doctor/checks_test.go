@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -57,6 +58,15 @@ func label(key, value string) change {
 	return func(_ *testing.T, f *Facts) {
 		for _, n := range f.Nodes {
 			n.Labels[key] = value
+		}
+	}
+}
+
+// overlay is a NodeOverlay that adds a resource.
+func overlay(resource string) change {
+	return func(t *testing.T, f *Facts) {
+		if err := f.addOverlay([]byte(`{"kind":"NodeOverlay","spec":{"capacity":{"` + resource + `":"4"}}}`)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -234,8 +244,16 @@ func publishedAs(capacity resourcev1.QualifiedName, amount, taken string) change
 	}
 }
 
-// claims is a namespace whose policy allows slices by claim.
-func claims(t *testing.T, f *Facts) { namespace("team-a", "", "strategies: [claim]\n")(t, f) }
+// allowsClaims is a namespace whose policy allows slices by claim.
+func allowsClaims(t *testing.T, f *Facts) { namespace("team-a", "", "strategies: [claim]\n")(t, f) }
+
+func TestPoolOfClaims(t *testing.T) {
+	t.Parallel()
+	got := poolFinding(&pools.Pool{Name: "gpu", Strategy: "claim", DeviceClass: "gpu.nvidia.com"})
+	if want := "pool gpu offers claims of DeviceClass gpu.nvidia.com by claim; device memory unknown"; got.Summary != want {
+		t.Errorf("%s, want %s", got.Summary, want)
+	}
+}
 
 // TestUnclaimable says of each driver's devices what a claim of memory could not name.
 func TestUnclaimable(t *testing.T) {
@@ -329,21 +347,27 @@ func rows(t *testing.T) []row {
 		{"classes that are open under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\nquota: {slices: 4}\n")}, "open-classes", Warning, "counts late"},
 		{"classes that are closed under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "quota: {slices: 4}\n")}, "open-classes", "", ""},
 		{"open classes where nothing depends on it", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\n")}, "open-classes", "", ""},
-		{"claims that are not read", []change{group("resource.k8s.io"), func(_ *testing.T, f *Facts) {
-			f.Version = &version.Info{Major: "1", Minor: "33+", GitVersion: "v1.33.1"}
-		}}, "open-classes", Warning, "counts no claims"},
-		{"claims that are read", []change{group("resource.k8s.io"), func(_ *testing.T, f *Facts) {
-			f.Version = &version.Info{Major: "1", Minor: "34", GitVersion: "v1.34.0"}
-		}}, "open-classes", "", ""},
+		{"claims that are not read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1beta2")}, "open-classes", Warning, "counts no claims"},
+		{"claims that are read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1")}, "open-classes", "", ""},
+		{"shares that Cluster Autoscaler does not know", []change{nodes("l4-timeslicing-renamed"), label("k8s.amazonaws.com/accelerator", "nvidia-l4")},
+			"accelerator-labels", Warning, "#8095"},
+		{"shares that keep the name", []change{nodes("gke-t4-timesharing")}, "accelerator-labels", "", ""},
+		{"shares without a label of a cloud", []change{nodes("l4-timeslicing-renamed")}, "accelerator-labels", "", ""},
+		{"a NodePool without overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4")}, "node-overlays", Warning, "starts no node"},
+		{"a NodePool with another's overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("example.com/x")}, "node-overlays", Warning, "starts no node"},
+		{"a NodePool with an overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("nvidia.com/gpu.shared")}, "node-overlays", "", ""},
+		{"overlays that may not be read", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), func(_ *testing.T, f *Facts) {
+			f.Unread = append(f.Unread, Unread{whatOverlays, errNoFile})
+		}}, "node-overlays", "", ""},
 		{"shares without a count", []change{published("n", "0")}, "uncounted-shares", Warning, "takes no memory"},
 		{"shares of all by default", []change{published("n", "80Gi")}, "uncounted-shares", "", ""},
 		{"a device that is not shared", []change{published("n", "")}, "uncounted-shares", "", ""},
 		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")}, "two-offers", Problem, "GPUs of the same node"},
 		{"plugin and driver on different nodes", []change{nodes("l4-timeslicing-renamed"), published("n", "80Gi")}, "two-offers", "", ""},
 		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }}, "claim-amounts", Warning, "drops the amount"},
-		{"cores beside memory", []change{publishedAs("cores", "100", "80Gi"), claims}, "unclaimable-devices", Note, "strategy claim does not use them"},
-		{"a number of shares", []change{publishedAs("shares", "4", "0"), claims}, "unclaimable-devices", Note, "strategy claim does not use them"},
-		{"shares that count memory", []change{publishedAs("shares", "4", "80Gi"), claims}, "unclaimable-devices", "", ""},
+		{"cores beside memory", []change{publishedAs("cores", "100", "80Gi"), allowsClaims}, "unclaimable-devices", Note, "strategy claim does not use them"},
+		{"a number of shares", []change{publishedAs("shares", "4", "0"), allowsClaims}, "unclaimable-devices", Note, "strategy claim does not use them"},
+		{"shares that count memory", []change{publishedAs("shares", "4", "80Gi"), allowsClaims}, "unclaimable-devices", "", ""},
 		{"cores where no policy allows claims", []change{publishedAs("cores", "100", "80Gi")}, "unclaimable-devices", "", ""},
 		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")}, "waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
 		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
@@ -365,7 +389,7 @@ func rows(t *testing.T) []row {
 		{"privileged", []change{nodes("l4-timeslicing-renamed"), namespace("a", "privileged", "")}, "pod-security", "", ""},
 		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", Warning, "gets none in namespace a"},
 		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", Note, "other mutating webhooks"},
-		{"an injector that is asked again after gpuslice", []change{mutator("kyverno-resource-mutating-webhook-cfg", "pods"), askedAgain}, "other-mutators", Note, "are asked again after gpuslice"},
+		{"an injector that is asked again after gpuslice", []change{mutator("kyverno-resource-mutating-webhook-cfg", "pods"), askedAgain}, "other-mutators", Note, "are called again after gpuslice"},
 		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain}, "other-mutators", Note, "other mutating webhooks change pods"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
@@ -383,7 +407,7 @@ func rows(t *testing.T) []row {
 		{"nodes that may not be read", []change{unreadable(whatNodes)}, "unread", Warning, "nodes could not be read"},
 		{"nodes that may not be read are not missing", []change{unreadable(whatNodes)}, "gpu-nodes", "", ""},
 		{"nothing installed", nil, "installation", Note, "not installed"},
-		{"an installation", []change{installedWith(3, bundle(t, 365*day))}, "webhooks", OK, "the API server asks"},
+		{"an installation", []change{installedWith(3, bundle(t, 365*day))}, "webhooks", OK, "the API server calls"},
 		{"no caBundle", []change{installedWith(3, nil)}, "webhooks", Problem, "cannot trust"},
 		{"a good authority", []change{installedWith(3, bundle(t, 365*day))}, "authority", OK, "good until 2031-01-01"},
 		{"an authority that ends soon", []change{installedWith(3, bundle(t, 3*day))}, "authority", Warning, "expires within 14 days"},
@@ -436,7 +460,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 48 {
+	if len(names) != 53 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

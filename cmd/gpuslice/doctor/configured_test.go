@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -137,6 +138,31 @@ func partsOn(replicas int, granule api.MiB) change {
 	}
 }
 
+// noPods is a cluster whose pods are known, and hold no GPU.
+func noPods(_ *testing.T, f *Facts) { f.Held = map[held]bool{} }
+
+// packed is a configuration by which a device plugin of 0.20 packs replicas.
+const packed = "version: v1\nflags:\n  plugin:\n    sharedDevicesAllocationPolicy: packed\n"
+
+// unreadPods is an API server that fails before the last page of pods.
+func unreadPods(_ *testing.T, f *Facts) {
+	f.Unread = append(f.Unread, Unread{whatPods, errors.New("expired")})
+}
+
+// holds is a pod that holds a resource on a node, or waits for it.
+func holds(node, resource string) change {
+	return func(_ *testing.T, f *Facts) { f.Held[held{node, corev1.ResourceName(resource)}] = true }
+}
+
+// pluginOf is a device plugin of a version.
+func pluginOf(version string, args ...string) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "plugin"}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "nvidia-device-plugin-ctr", Image: "nvcr.io/nvidia/k8s-device-plugin:" + version, Args: args}}
+		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
 // configuredRows are about what NVIDIA's software and Kubernetes are configured with: the mistakes are those of public
 // guides, and of those who follow them.
 func configuredRows() []row {
@@ -174,6 +200,22 @@ func configuredRows() []row {
 		{"a T4 in 16", sharedIn("t4-plain-old-driver", "time-slicing", 16), "replica-size", Warning, "half of each replica"},
 		{"a T4 in 40", sharedIn("t4-plain-old-driver", "time-slicing", 40), "replica-size", Problem, "smaller than a CUDA context"},
 		{"a T4 in 4", sharedIn("t4-plain-old-driver", "time-slicing", 4), "replica-size", "", ""},
+		{"replicas that nobody has", []change{l4, noPods}, "unused-replicas", Note, "no pod has a replica of pool l4-time-slicing-4"},
+		{"replicas that a pod has", []change{l4, noPods, holds("l4-1", "nvidia.com/gpu.shared")}, "unused-replicas", "", ""},
+		{"replicas that a pod waits for", []change{l4, noPods, holds("", "nvidia.com/gpu.shared")}, "unused-replicas", "", ""},
+		{"replicas, and pods are not known", []change{l4}, "unused-replicas", "", ""},
+		{"replicas, and some pods are not known", []change{l4, noPods, unreadPods}, "unused-replicas", "", ""},
+		{"instances that nobody has", []change{mig, noPods}, "unused-instances", Note, "no pod has a MIG instance of pool a100-sxm4-80gb-1g.10gb-mig"},
+		{"instances that a pod waits for", []change{mig, noPods, holds("", "nvidia.com/mig-1g.10gb"), holds("", "nvidia.com/mig-2g.20gb")}, "unused-instances", "", ""},
+		{"replicas spread by default", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0")}, "allocation-policy", Note, "spreads replicas"},
+		{"replicas spread by a flag", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.21.1-ubi9", "--shared-devices-allocation-policy=distributed")}, "allocation-policy", Note, "spreads replicas"},
+		{"replicas packed", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0", "--shared-devices-allocation-policy=packed")}, "allocation-policy", "", ""},
+		{"replicas packed by a configuration", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0"), withConfig(packed)}, "allocation-policy", "", ""},
+		{"a flag counts before a configuration", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0", "--shared-devices-allocation-policy=distributed"), withConfig(packed)}, "allocation-policy", Note, "spreads replicas"},
+		{"a configuration of a new device plugin", []change{pluginOf("v0.20.0"), withConfig(packed)}, "plugin-config", "", ""},
+		{"and of an old one", []change{pluginOf("v0.19.2"), withConfig(packed)}, "plugin-config", Warning, "ignores fields"},
+		{"a device plugin that cannot pack", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.19.2")}, "allocation-policy", "", ""},
+		{"replicas of one GPU", []change{l4, pluginOf("v0.20.0")}, "allocation-policy", "", ""},
 		{"parts of an L4", []change{granularL4, nodes("l4-granular")}, "gpu-nodes", OK, "21 parts of 1063Mi a device; slices up to 21.8Gi"},
 		{"parts of an L4 are no small replicas", []change{granularL4, nodes("l4-granular")}, "replica-size", "", ""},
 		{"parts that the plugin gives", []change{granularL4, withConfig(several)}, "sharing", OK, "may take several parts"},
@@ -228,6 +270,8 @@ func configuredRows() []row {
 		{"a limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1"), limitedPod}, "driver-limits", Problem, "do not start"},
 		{"no limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1")}, "driver-limits", Note, "will not start"},
 		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod}, "driver-limits", Problem, "do not start"},
+		{"an operator with toolkit 1.20.1 that installs driver 580", []change{l4, operator("{toolkit: {version: v1.20.1}, driver: {version: 580.95.05}}")}, "driver-limits", Note, `one value away`},
+		{"an operator with toolkit 1.20.1 that installs no driver", []change{l4, operator("{toolkit: {version: v1.20.1}, driver: {enabled: false}}")}, "driver-limits", Note, "will not start"},
 		{"a limited pod, toolkit 1.20.0", []change{l4, toolkitAt("v1.20.0"), limitedPod}, "driver-limits", "", ""},
 		{"a limited pod, driver 615", []change{nodes("h200-driver-limits"), toolkitAt("v1.20.1"), limitedPod}, "driver-limits", "", ""},
 		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Warning, "governed namespace"},

@@ -3,6 +3,6 @@
 //
 //	gather(cluster) -> Facts -> checks -> findings
 //
-// gather asks the API server once and writes nothing; a check is a pure function of the facts, in a file of its own, with
-// one line in checks.go. What may not be read is a finding too, and never counts as missing.
+// gather reads the API server once and writes nothing; a check is a pure function of the facts, in a file of its own,
+// with one line in checks.go. An unreadable object is a finding too, and never counts as missing.
 package doctor

@@ -20,7 +20,7 @@ do not do what they say, and your own rights. If gpuslice is installed, also rep
 
 It works before anything is installed, only reads, and reports what it may not read.
 
-With -f it checks files instead, and asks no cluster: what kubectl get -o yaml prints, and bare configurations of the device
+With -f it checks files instead, and reads no cluster: the output of kubectl get -o yaml, and bare configurations of the device
 plugin or of the MIG manager. What the files lack is not checked. This makes files of a cluster:
 
 `
@@ -93,7 +93,7 @@ func (o *options) facts(ctx context.Context, s cli.Streams) (*Facts, error) {
 		return facts, err
 	}
 	if o.kube.Named() {
-		return nil, errors.New("-f checks files and asks no cluster: leave out -f, or --kubeconfig and --context")
+		return nil, errors.New("-f checks files and reads no cluster: leave out -f, or --kubeconfig and --context")
 	}
 	facts, problems := readFiles(&manifest.Reader{Stdin: s.In}, o.filenames, o.systemNamespace)
 	for _, problem := range problems {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -19,15 +20,15 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
-// Facts are what was found in a cluster. Objects are as the API server gave them; nothing in them is changed.
+// Facts are the facts about a cluster. Objects are as the API server gave them; nothing in them is changed.
 type Facts struct {
 	System  string // the namespace of the installation
 	Now     time.Time
 	Version *version.Info
-	Groups  []string // API groups
+	Groups  []string // API groups, and each with its versions
 
 	Nodes      []*corev1.Node
 	Namespaces []*corev1.Namespace
@@ -35,17 +36,19 @@ type Facts struct {
 	Quotas     []*corev1.ResourceQuota
 	Limits     []*corev1.LimitRange
 	Runtimes   []*nodev1.RuntimeClass
+	Overlaid   []string // the resources that Karpenter's NodeOverlays add to instance types
 	Slices     []*resourcev1.ResourceSlice
 	Claims     []resourcev1.ResourceClaim // of all namespaces, where pods wait for one
 	Classes    []*resourcev1.DeviceClass
 	Amounts    string // why claims of an amount are not possible; "": they are, or it is not known
 
-	ClusterPolicies []*nvidia.ClusterPolicy
+	ClusterPolicies []*pools.ClusterPolicy
 	Operator        *pools.Operator     // of the first of them
 	Configs         []*corev1.ConfigMap // those that NVIDIA's software reads
 	Settings        []Setting           // configurations of NVIDIA's software in files of their own
 	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
 	SharingPods     []*corev1.Pod       // that request nvidia.com/gpu.shared
+	Held            map[held]bool       // what pods that have not ended request of NVIDIA's resources; nil: unknown
 	WaitingPods     []*corev1.Pod       // with a slice by claim, and no node
 	APIServers      []*corev1.Pod       // of a control plane that runs as pods
 
@@ -60,7 +63,7 @@ type Facts struct {
 	Policies   []*corev1.ConfigMap
 	Tenants    []*corev1.ConfigMap // tenants' own documents
 	State      *corev1.ConfigMap
-	Proofs     *corev1.ConfigMap // what was proved on pools; nil: nothing
+	Proofs     *corev1.ConfigMap // proofs of pools; nil: none
 
 	Rights []Right
 	Unread []Unread
@@ -69,29 +72,27 @@ type Facts struct {
 	SettingsOnly bool // the files hold no object of a cluster
 }
 
-// Right is something that an installation needs, and whether whoever asks may do it.
+// Right is something that an installation needs, and whether the user may do it.
 type Right struct {
 	Verb, Group, Resource, Namespace string
 	Allowed                          bool
 }
 
-// Unread is what could not be read, so that nothing is known of it.
+// Unread is an object that could not be read, so that nothing is known of it.
 type Unread struct {
 	What string
 	Err  error
 }
 
 // addClusterPolicy adds a ClusterPolicy that is JSON.
-func (f *Facts) addClusterPolicy(raw []byte) error {
-	p, err := nvidia.ReadClusterPolicy(raw)
+func (f *Facts) addClusterPolicy(raw json.RawMessage) error {
+	p, err := pools.ReadClusterPolicy(raw)
 	if err != nil {
 		return err
 	}
 	f.ClusterPolicies = append(f.ClusterPolicies, p)
-	if f.Operator == nil {
-		f.Operator, err = pools.ReadOperator(raw)
-	}
-	return err
+	f.Operator = f.ClusterPolicies[0].Operator()
+	return nil
 }
 
 // namedConfigs are the ConfigMaps that NVIDIA's DaemonSets mount, and those that a ClusterPolicy names.
@@ -102,7 +103,7 @@ func (f *Facts) namedConfigs() (all []types.NamespacedName) {
 		}
 	}
 	for _, d := range f.DaemonSets {
-		if part(d) == otherSoftware {
+		if nvidia.PartOf(d) == nvidia.OtherSoftware {
 			continue
 		}
 		for _, v := range d.Spec.Template.Spec.Volumes {
@@ -119,7 +120,7 @@ func (f *Facts) namedConfigs() (all []types.NamespacedName) {
 }
 
 // operatorNamespace is the namespace in which the operator looks for ConfigMaps.
-func operatorNamespace(p *nvidia.ClusterPolicy) string {
+func operatorNamespace(p *pools.ClusterPolicy) string {
 	return cmp.Or(p.Status.Namespace, "gpu-operator")
 }
 
@@ -138,7 +139,7 @@ func (f *Facts) Installed() bool {
 	return f.Deployment != nil || len(ours(f.Mutating))+len(ours(f.Validating)) > 0
 }
 
-// source is what the webhook reads pools from.
+// source holds the objects from which the webhook reads pools.
 func (f *Facts) source() pools.Source {
 	classes := map[string]*resourcev1.DeviceClass{}
 	for _, c := range f.Classes {
@@ -147,7 +148,7 @@ func (f *Facts) source() pools.Source {
 	return pools.Source{Nodes: f.Nodes, Slices: f.Slices, Classes: classes}
 }
 
-// snapshot is what the webhook decides by.
+// snapshot is the input of the webhook's decisions.
 func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
 		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Proofs: f.Proofs, Source: f.source(), Guard: installed.Guard(f.Deployment),
@@ -155,8 +156,8 @@ func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	})
 }
 
-// Governed are the namespaces in which a policy of gpuslice gives pods slices, by their names in order, and what a
-// decision there rests on.
+// Governed are the namespaces in which a policy of gpuslice gives pods slices, by their names in order, and the input
+// of decisions there.
 func (f *Facts) Governed() []Governed {
 	snapshot, scope := f.snapshot(), installed.ScopeOf(f.Mutating, f.System)
 	var out []Governed

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
@@ -47,11 +48,12 @@ func dumpedKinds(f *Facts) []dumpedKind {
 		{whatNodes, "nodes", "v1", "Node", list(&f.Nodes)},
 		{whatNamespaces, "namespaces", "v1", "Namespace", list(&f.Namespaces)},
 		{whatDaemonSets, "daemonsets", "apps/v1", "DaemonSet", list(&f.DaemonSets)},
-		{whatOperator, "clusterpolicies.nvidia.com", "nvidia.com/v1", "ClusterPolicy", func(raw json.RawMessage) error { return f.addClusterPolicy(raw) }},
+		{whatOperator, "clusterpolicies.nvidia.com", "nvidia.com/v1", "ClusterPolicy", f.addClusterPolicy},
 		{whatConfigs, "configmaps", "v1", "ConfigMap", each(f.addConfigMap)},
 		{whatQuotas, "resourcequotas", "v1", "ResourceQuota", list(&f.Quotas)},
 		{whatLimits, "limitranges", "v1", "LimitRange", list(&f.Limits)},
 		{whatRuntimes, "runtimeclasses", "node.k8s.io/v1", "RuntimeClass", list(&f.Runtimes)},
+		{whatOverlays, "nodeoverlays.karpenter.sh", "karpenter.sh/v1alpha1", "NodeOverlay", f.addOverlay},
 		{whatDevices, "resourceslices", "resource.k8s.io/v1", "ResourceSlice", list(&f.Slices)},
 		{whatDevices, "deviceclasses", "resource.k8s.io/v1", "DeviceClass", list(&f.Classes)},
 		{whatPods, "pods", "v1", "Pod", each(f.addPod)},
@@ -81,7 +83,7 @@ func each[T any](add func(*T)) func(json.RawMessage) error {
 	}
 }
 
-// readFiles makes facts of files. What they lack is unknown, as what may not be read in a cluster.
+// readFiles makes facts of files. Missing objects are unknown, as unreadable ones are in a cluster.
 func readFiles(r *manifest.Reader, paths []string, system string) (*Facts, []error) {
 	f := &Facts{System: system, Now: time.Now(), FromFiles: true}
 	kinds := dumpedKinds(f)
@@ -112,6 +114,11 @@ func readFiles(r *manifest.Reader, paths []string, system string) (*Facts, []err
 		}
 	}
 	for _, k := range kinds {
+		for _, path := range paths {
+			if _, err := os.Stat(filepath.Join(path, k.resource+".yaml")); err == nil {
+				seen[k.what] = true // empty: the cluster does not have the kind
+			}
+		}
 		if !seen[k.what] && !f.unread(k.what) {
 			f.Unread = append(f.Unread, Unread{k.what, errNoFile})
 		}
@@ -119,13 +126,16 @@ func readFiles(r *manifest.Reader, paths []string, system string) (*Facts, []err
 	if !seen[whatConfigs] {
 		f.Unread = append(f.Unread, Unread{whatPolicies, errNoFile})
 	}
+	if seen[whatPods] && f.Held == nil {
+		f.Held = map[held]bool{} // no pod has a GPU
+	}
 	f.SettingsOnly = len(seen) == 0 && len(f.Settings) > 0
 	f.LastLine, f.Bindings, f.Flows = ours(f.LastLine), ours(f.Bindings), ours(f.Flows)
 	return f, problems
 }
 
-// addBare adds a document that is no Kubernetes object: a configuration of NVIDIA's software, an empty list, or what
-// kubectl version prints.
+// addBare adds a document that is no Kubernetes object: a configuration of NVIDIA's software, an empty list, or the
+// output of kubectl version.
 func (f *Facts) addBare(d manifest.Document) bool {
 	var head struct {
 		Kind          string            `json:"kind"`
@@ -177,8 +187,9 @@ func (f *Facts) addPod(p *corev1.Pod) {
 	}
 }
 
-// addHolder keeps a pod of anybody's if a check looks at what it holds of a GPU.
+// addHolder keeps a pod of anybody's if a check looks at its part of a GPU.
 func (f *Facts) addHolder(p *corev1.Pod) {
+	f.addHeld(p)
 	if limitedByDriver(p) {
 		f.LimitedPods = append(f.LimitedPods, p)
 	}

@@ -25,7 +25,7 @@ type Finding struct {
 	Level    Level      `json:"level"`
 	Summary  string     `json:"summary"`
 	Evidence []Evidence `json:"evidence"`
-	Remedy   string     `json:"remedy,omitempty"` // a command, or what to change where
+	Remedy   string     `json:"remedy,omitempty"` // a command, or a change and its place
 }
 
 // Evidence is a field of an object that the finding rests on.

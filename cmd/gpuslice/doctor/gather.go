@@ -2,25 +2,31 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Names of what may turn out not to be readable.
+// Names of objects that may turn out to be unreadable.
 const (
 	whatNodes      = "nodes"
 	whatNamespaces = "namespaces"
@@ -30,6 +36,7 @@ const (
 	whatPods       = "pods"
 	whatLimits     = "limit ranges"
 	whatRuntimes   = "runtime classes"
+	whatOverlays   = "Karpenter's node overlays"
 	whatDevices    = "devices of dynamic resource allocation"
 	whatAmounts    = "whether claims keep their amounts (a dry run)"
 	whatWaiting    = "pods that wait for a claim, and what claims were given"
@@ -43,13 +50,13 @@ const (
 	whatRights     = "your own rights"
 )
 
-// gather asks the API server for all that checks look at. What it denies becomes a fact too; an API server that does not
+// gather reads all objects of the checks from the API server. A denial becomes a fact too; an API server that does not
 // answer at all is an error.
 func gather(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, system string) (*Facts, error) {
 	g := gatherer{ctx: ctx, client: client, objects: objects, facts: &Facts{System: system, Now: time.Now()}}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server: %w", err)
+		return nil, fmt.Errorf("read from the API server: %w", err)
 	}
 	g.facts.Version = version
 	for _, step := range g.steps() {
@@ -96,6 +103,7 @@ func (g *gatherer) steps() []step {
 		{whatQuotas, g.quotas},
 		{whatLimits, g.limits},
 		{whatRuntimes, g.runtimes},
+		{whatOverlays, g.overlays},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
 		{whatWaiting, g.waiting},
@@ -117,6 +125,9 @@ func (g *gatherer) groups() error {
 	}
 	for _, group := range list.Groups {
 		g.facts.Groups = append(g.facts.Groups, group.Name)
+		for _, v := range group.Versions {
+			g.facts.Groups = append(g.facts.Groups, v.GroupVersion)
+		}
 	}
 	return nil
 }
@@ -126,27 +137,30 @@ func (g *gatherer) nodes() (err error) {
 	return err
 }
 
-func (g *gatherer) namespaces() error {
-	list, err := g.client.CoreV1().Namespaces().List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.Namespaces = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) namespaces() (err error) {
+	g.facts.Namespaces, err = kube.Listed[*corev1.Namespace](g.client.CoreV1().Namespaces().List(g.ctx, metav1.ListOptions{}))
+	return err
 }
 
-func (g *gatherer) daemonSets() error {
-	list, err := g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.DaemonSets = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) daemonSets() (err error) {
+	g.facts.DaemonSets, err = kube.Listed[*appsv1.DaemonSet](g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
+	return err
 }
 
 // clusterPolicies reads the GPU Operator's objects, if the cluster has the operator.
 func (g *gatherer) clusterPolicies() error {
-	list, err := g.objects.Resource(nvidia.ClusterPolicies).List(g.ctx, metav1.ListOptions{})
+	return g.addAll(pools.ClusterPolicies, g.facts.addClusterPolicy)
+}
+
+// nodeOverlays are Karpenter's objects about what instance types offer.
+var nodeOverlays = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"}
+
+// overlays reads Karpenter's NodeOverlays, if the cluster has them.
+func (g *gatherer) overlays() error { return g.addAll(nodeOverlays, g.facts.addOverlay) }
+
+// addAll adds the objects of a resource as JSON, if the cluster has the resource.
+func (g *gatherer) addAll(resource schema.GroupVersionResource, add func(json.RawMessage) error) error {
+	list, err := g.objects.Resource(resource).List(g.ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -156,9 +170,9 @@ func (g *gatherer) clusterPolicies() error {
 	for _, item := range list.Items {
 		raw, err := item.MarshalJSON()
 		if err != nil {
-			return fmt.Errorf("read cluster policy %s: %w", item.GetName(), err)
+			return fmt.Errorf("read %s %s: %w", resource.Resource, item.GetName(), err)
 		}
-		if err := g.facts.addClusterPolicy(raw); err != nil {
+		if err := add(raw); err != nil {
 			return err
 		}
 	}
@@ -179,25 +193,17 @@ func (g *gatherer) configs() error {
 	return nil
 }
 
-func (g *gatherer) limits() error {
-	list, err := g.client.CoreV1().LimitRanges(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.Limits = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) limits() (err error) {
+	g.facts.Limits, err = kube.Listed[*corev1.LimitRange](g.client.CoreV1().LimitRanges(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
+	return err
 }
 
-func (g *gatherer) runtimes() error {
-	list, err := g.client.NodeV1().RuntimeClasses().List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.Runtimes = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) runtimes() (err error) {
+	g.facts.Runtimes, err = kube.Listed[*nodev1.RuntimeClass](g.client.NodeV1().RuntimeClasses().List(g.ctx, metav1.ListOptions{}))
+	return err
 }
 
-// devices reads what drivers of dynamic resource allocation publish.
+// devices reads the ResourceSlices of drivers of dynamic resource allocation.
 func (g *gatherer) devices() error {
 	source, err := installed.Source(g.ctx, g.client, nil)
 	g.facts.Slices, g.facts.Classes = source.Slices, slices.Collect(maps.Values(source.Classes))
@@ -207,14 +213,14 @@ func (g *gatherer) devices() error {
 // podsPerPage is how many pods are read at once.
 const podsPerPage = 500
 
-// pods reads the control plane's pods, and all others only where the toolkit has the driver's limit or a pool is granular.
+// pods reads the control plane's pods, and all others only where the toolkit has the driver's limit or nodes offer parts of GPUs.
 func (g *gatherer) pods() error {
 	list, err := g.client.CoreV1().Pods(metav1.NamespaceSystem).List(g.ctx, metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
 	if err != nil {
 		return err
 	}
 	g.facts.APIServers = kube.Pointers(list.Items)
-	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 {
+	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 && !g.facts.divided() {
 		return nil
 	}
 	options := metav1.ListOptions{Limit: podsPerPage}
@@ -232,50 +238,32 @@ func (g *gatherer) pods() error {
 	}
 }
 
-func (g *gatherer) quotas() error {
-	list, err := g.client.CoreV1().ResourceQuotas(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.Quotas = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) quotas() (err error) {
+	g.facts.Quotas, err = kube.Listed[*corev1.ResourceQuota](g.client.CoreV1().ResourceQuotas(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
+	return err
 }
 
-func (g *gatherer) webhooks() error {
-	mutating, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
+func (g *gatherer) webhooks() (err error) {
+	admission := g.client.AdmissionregistrationV1()
+	g.facts.Mutating, err = kube.Listed[*admissionv1.MutatingWebhookConfiguration](admission.MutatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{}))
+	if err == nil {
+		g.facts.Validating, err = kube.Listed[*admissionv1.ValidatingWebhookConfiguration](admission.ValidatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{}))
 	}
-	g.facts.Mutating = kube.Pointers(mutating.Items)
-	validating, err := g.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	g.facts.Validating = kube.Pointers(validating.Items)
-	return nil
+	return err
 }
 
-func (g *gatherer) lastLine() error {
-	list, err := g.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
-	if err != nil {
-		return err
+func (g *gatherer) lastLine() (err error) {
+	admission, ours := g.client.AdmissionregistrationV1(), metav1.ListOptions{LabelSelector: installed.Selector}
+	g.facts.LastLine, err = kube.Listed[*admissionv1.ValidatingAdmissionPolicy](admission.ValidatingAdmissionPolicies().List(g.ctx, ours))
+	if err == nil {
+		g.facts.Bindings, err = kube.Listed[*admissionv1.ValidatingAdmissionPolicyBinding](admission.ValidatingAdmissionPolicyBindings().List(g.ctx, ours))
 	}
-	g.facts.LastLine = kube.Pointers(list.Items)
-	bindings, err := g.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
-	if err != nil {
-		return err
-	}
-	g.facts.Bindings = kube.Pointers(bindings.Items)
-	return nil
+	return err
 }
 
-func (g *gatherer) flows() error {
-	list, err := g.client.FlowcontrolV1().FlowSchemas().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
-	if err != nil {
-		return err
-	}
-	g.facts.Flows = kube.Pointers(list.Items)
-	return nil
+func (g *gatherer) flows() (err error) {
+	g.facts.Flows, err = kube.Listed[*flowcontrolv1.FlowSchema](g.client.FlowcontrolV1().FlowSchemas().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector}))
+	return err
 }
 
 func (g *gatherer) policies() (err error) {
@@ -310,7 +298,7 @@ func (g *gatherer) webhook() (err error) {
 	return nil
 }
 
-// rights asks whether the user could install gpuslice.
+// rights checks whether the user could install gpuslice.
 func (g *gatherer) rights() error {
 	for _, r := range wanted(g.facts.System) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -5,49 +5,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Parts of NVIDIA's that run as DaemonSets.
-const (
-	devicePlugin  = "device plugin"
-	mpsDaemon     = "MPS control daemon"
-	discovery     = "GPU feature discovery"
-	toolkit       = "container toolkit"
-	migManager    = "MIG manager"
-	ownMPSDaemon  = "MPS control daemon of your own"
-	otherSoftware = ""
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
-
-// part is the part of NVIDIA's that a DaemonSet runs. The device plugin's chart and image serve several: what a container is
-// called or runs tells them apart.
-func part(d *appsv1.DaemonSet) string {
-	for _, c := range d.Spec.Template.Spec.Containers {
-		command := strings.Join(append([]string{c.Name}, c.Command...), " ")
-		switch {
-		case strings.Contains(command+" "+strings.Join(c.Args, " "), "nvidia-cuda-mps-control"):
-			return ownMPSDaemon
-		case strings.Contains(command+c.Image, "mig-manager"):
-			return migManager
-		case strings.Contains(command, "mps-control-daemon"):
-			return mpsDaemon
-		case strings.Contains(command, "gpu-feature-discovery"):
-			return discovery
-		case strings.Contains(command, "nvidia-device-plugin"), strings.Contains(command, "nvidia-gpu-device-plugin"):
-			return devicePlugin
-		case strings.Contains(c.Image, "container-toolkit"):
-			return toolkit
-		case strings.Contains(c.Image, "k8s-device-plugin"):
-			return devicePlugin
-		}
-	}
-	return otherSoftware
-}
 
 // parts are the DaemonSets that are a part of NVIDIA's.
 func parts(f *Facts, name string) []*appsv1.DaemonSet {
 	var out []*appsv1.DaemonSet
 	for _, d := range f.DaemonSets {
-		if part(d) == name {
+		if nvidia.PartOf(d) == name {
 			out = append(out, d)
 		}
 	}

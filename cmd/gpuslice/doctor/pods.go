@@ -27,6 +27,37 @@ func sharesGPU(p *corev1.Pod) bool {
 	})
 }
 
+// held is a resource of GPUs that a pod holds on a node, or waits for: node "".
+type held struct {
+	node     string
+	resource corev1.ResourceName
+}
+
+// addHeld keeps what a pod holds of GPUs until it ends.
+func (f *Facts) addHeld(p *corev1.Pod) {
+	if f.Held == nil {
+		f.Held = map[held]bool{}
+	}
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for name, units := range c.Resources.Limits {
+			if strings.HasPrefix(string(name), nvidia.ResourcePrefix) && !units.IsZero() {
+				f.Held[held{p.Spec.NodeName, name}] = true
+			}
+		}
+	}
+}
+
+// divided reports whether nodes offer parts of GPUs.
+func (f *Facts) divided() bool {
+	return slices.ContainsFunc(f.Nodes, func(n *corev1.Node) bool {
+		shared := n.Status.Allocatable[sharedGPU]
+		return !shared.IsZero() || offersInstance(n)
+	})
+}
+
 // isAPIServer reports whether a pod is an API server, as kubeadm runs it.
 func isAPIServer(p *corev1.Pod) bool {
 	return p.Namespace == "kube-system" && (p.Labels["component"] == "kube-apiserver" || strings.HasPrefix(p.Name, "kube-apiserver-"))

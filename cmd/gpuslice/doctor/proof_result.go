@@ -41,7 +41,7 @@ func promisedOn(pod *corev1.Pod, pool *pools.Pool) (guarded bool, err error) {
 	return guarded, nil
 }
 
-// unchanged returns an error where somebody changed what a pod runs since it was created: the report may be theirs.
+// unchanged returns an error if somebody changed a pod's containers since it was created: the report may be theirs.
 func unchanged(created, ended *corev1.Pod) error {
 	images := func(pod *corev1.Pod) (all []string) {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -55,7 +55,7 @@ func unchanged(created, ended *corev1.Pod) error {
 	return nil
 }
 
-// readReport reads what the program left for the kubelet: of the way that was ordered, and of no other.
+// readReport reads the program's report to the kubelet: of the way that was ordered, and of no other.
 func readReport(message string, ordered proof.Way) (r proof.Report, err error) {
 	if err := json.Unmarshal([]byte(message), &r); err != nil {
 		return proof.Report{}, fmt.Errorf("the program reported nothing: %s", cmp.Or(cli.OneLine(message), "no termination message"))

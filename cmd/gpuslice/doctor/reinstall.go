@@ -4,13 +4,12 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/claims"
 )
 
-// Labels and annotations by which Helm knows its objects.
-const (
-	labelManagedBy    = "app.kubernetes.io/managed-by"
-	annotationRelease = "meta.helm.sh/release-name"
-)
+// annotationRelease names the Helm release of an object.
+const annotationRelease = "meta.helm.sh/release-name"
 
 // reinstall is the command that restores objects of an installation: the one that it was installed with.
 func (f *Facts) reinstall() string {
@@ -42,7 +41,7 @@ func (f *Facts) release() (string, bool) {
 		all = append(all, f.Deployment)
 	}
 	for _, o := range all {
-		if name := o.GetAnnotations()[annotationRelease]; name != "" || o.GetLabels()[labelManagedBy] == "Helm" {
+		if name := o.GetAnnotations()[annotationRelease]; name != "" || o.GetLabels()[claims.LabelManagedBy] == "Helm" {
 			return cmp.Or(name, "gpuslice"), true
 		}
 	}

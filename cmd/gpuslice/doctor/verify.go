@@ -70,8 +70,8 @@ func NewVerify(s cli.Streams) *cobra.Command {
 // shownNames are the governed namespaces that are named if -n names none of them.
 const shownNames = 10
 
-// tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is enforced.
-// What has to come out is what the core decides about the same pod.
+// tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is
+// enforced. The expected result is the core's decision about the same pod.
 func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
 	t := trial{ctx: ctx, client: client, facts: f}
 	candidates, problem := choose(f, namespace)
@@ -117,7 +117,7 @@ func choose(f *Facts, namespace string) ([]Governed, *Finding) {
 // maxTried bounds how many namespaces are tried until one admits a slice.
 const maxTried = 10
 
-// unseen reports that it is unknown what has to come out.
+// unseen reports that the expected result is unknown.
 func unseen(f *Facts) *Finding {
 	none := newFinding(Problem, "policies, namespaces or nodes may not be read, so it is unknown what has to come out")
 	for _, u := range f.Unread {
@@ -185,7 +185,7 @@ func (t *trial) slice(g Governed) (found Finding, denied bool) {
 // quotaDenial is a denial by gpuslice's validating webhook, which answers after the mutating one.
 var quotaDenial = regexp.MustCompile(`admission webhook "[a-z-]+\.gpuslice\.dev" denied the request: exceeded quota: `)
 
-// sliced reports what came of a pod that has to come out in a slice, and was not denied.
+// sliced reports the result of a pod that is expected to get a slice, and was not denied.
 func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) Finding {
 	where := object("namespace", "", g.Name)
 	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
@@ -206,7 +206,7 @@ func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) F
 	}
 }
 
-// given is what a pod got, in a few words.
+// given describes a pod's slices in a few words.
 func given(p *promise.Promise) string {
 	var sizes []string
 	for _, c := range p.Containers {

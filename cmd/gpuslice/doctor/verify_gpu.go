@@ -68,7 +68,7 @@ type prover struct {
 	err       io.Writer
 }
 
-// proveOnGPU tries each pool, and keeps what was found.
+// proveOnGPU tries each pool, and keeps the findings.
 func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string, flags onGPU, err io.Writer) []Finding {
 	g, problem := chooseForProof(f, namespace)
 	if problem != nil {
@@ -211,7 +211,7 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 	return found
 }
 
-// run runs one pod, and returns what it reported.
+// run runs one pod, and returns its report.
 func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]string, w proof.Way) (r proof.Report, node string, err error) {
 	ctx, stop := context.WithTimeout(ctx, p.flags.limit)
 	defer stop()

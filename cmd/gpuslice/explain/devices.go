@@ -5,12 +5,12 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/claims"
 )
 
-// devices notes for a pod with slices by claim what is free of each device.
+// devices notes the free memory of each device for a pod with slices by claim.
 func (g *gatherer) devices() {
-	templates := policies.Input{Pod: g.facts.pod}.ClaimTemplates()
+	templates := claims.Named(g.facts.pod)
 	if len(templates) == 0 {
 		return
 	}
@@ -19,12 +19,12 @@ func (g *gatherer) devices() {
 		g.note("free memory of devices is unknown: %v", err)
 		return
 	}
-	claims, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
+	made, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
 	if err != nil {
 		g.note("free memory of devices is unknown, since claims of other namespaces may not be read: %v", err)
 		return
 	}
-	free := freememory.Of(kube.Pointers(published.Items), claims.Items)
+	free := freememory.Of(kube.Pointers(published.Items), made.Items)
 	for _, t := range templates {
 		g.note("%s of a device requested; free: %s", freememory.Requested(t).Human(), free)
 	}

@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
-// component is what gpuslice's own Events come from.
+// component is the source of gpuslice's own Events.
 const component = "gpuslice"
 
 // maxEvents bounds the Events that are shown: the newest.

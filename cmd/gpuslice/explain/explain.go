@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -20,8 +22,9 @@ explained by the pods that it creates, one for each pod template in it, whatever
 and namespaces come from the current one: see render.
 
 With a name: show what became of a pod in the cluster, or of the pods of a deployment, replicaset, statefulset, daemonset,
-job or cronjob: what it requested, what it was given and what is observed, relevant Events, and why it is pending, was
-denied, or ended. The only right it takes is to read pods and Events in the namespace.
+job or cronjob: what it requested, what it was given, what is observed and what size is recommended, relevant Events, and why it is
+pending, was denied, or ended. The only right it takes is to read pods and Events in the namespace. The recommended size also takes the right
+to create pods there (only a dry run is made), or to read gpuslice's namespace.
 
 What is alike is grouped. -o wide shows each pool, variable, mount, pod and Event by itself.
 
@@ -81,7 +84,7 @@ func check(f *preview.Flags, args []string) error {
 	return cli.CheckOutput(f.Output, formats())
 }
 
-// explainFiles explains what would become of objects.
+// explainFiles explains the decisions on objects.
 func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s cli.Streams) error {
 	all, err := f.Run(ctx, s, func(preview.Result) []string { return nil })
 	if err != nil {
@@ -94,7 +97,7 @@ func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s c
 	return all.Exit()
 }
 
-// explainName explains what became of an object of the cluster.
+// explainName explains the state of an object of the cluster.
 func explainName(ctx context.Context, f *preview.Flags, name string, output *cli.Output, s cli.Streams) error {
 	connection, err := f.Kube.Connect(s)
 	if err != nil {
@@ -107,6 +110,13 @@ func explainName(ctx context.Context, f *preview.Flags, name string, output *cli
 	found := summarize(facts)
 	if found.Given != nil {
 		found.Proven = provenOn(ctx, connection.Client, f.SystemNamespace, found.Given.Pools[0])
+	}
+	if pod := facts.sample(); pod != nil {
+		sizes, err := installed.Sizes(ctx, connection.Client, f.SystemNamespace, facts.Namespace, s.Now())
+		if err != nil {
+			found.Notes = append(found.Notes, fmt.Sprintf("the recommended size is unknown: %v", err))
+		}
+		found.Recommended = recommended(sizes, pod, s.Now())
 	}
 	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, output.Format == cli.Wide).Page }})
 	switch {

@@ -19,14 +19,12 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
-// facts are what was read about one object.
+// facts are the facts about one object.
 type facts struct {
 	subject
 	pod        *corev1.Pod // nil: there is none, or the object is a workload
@@ -38,20 +36,29 @@ type facts struct {
 	nodes      []corev1.Node
 	others     []corev1.Pod // pods that hold something on nodes
 	othersRead bool
-	guardLog   []string // what the guard's log tells about terminations
+	guardLog   []string // terminations in the guard's log
 	claims     cluster.Claims
 	claimsRead bool     // all of them
-	notes      []string // what could not be read
+	notes      []string // failed reads
 }
 
-// input is what is known of the pod's namespace: of its policy nothing.
-func (f *facts) input() policies.Input {
-	return policies.Input{Namespace: api.Namespace{Name: f.Namespace}, Policy: &config.Policy{}}
-}
-
-// claimed says what the pod claims of GPUs beside what it was given.
+// claimed lists the pod's claims of GPUs beside its slices.
 func (f *facts) claimed(given *promise.Promise) []string {
-	return f.claims.Of(f.input(), f.pod).Claimed(given)
+	return f.claims.GPUClaims(f.Namespace, f.pod).Claimed(given)
+}
+
+// sample is a pod of the object, of those to which gpuslice gave something; nil: there is none.
+func (f *facts) sample() *corev1.Pod {
+	all := f.pods
+	if f.pod != nil {
+		all = []corev1.Pod{*f.pod}
+	}
+	for i := range all {
+		if all[i].Annotations[api.AnnotationPromise] != "" {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // gather reads all that is to be known of a pod ("train", "pod/train") or a workload ("deployment/train").
@@ -122,14 +129,14 @@ func (g *gatherer) pod() error {
 	return nil
 }
 
-// Bounds on what is read of the guard's log.
+// Bounds on input from the guard's log.
 const (
 	guardLines = int64(200)
 	guardBytes = int64(64 << 10)
 )
 
-// guardLog reads what the guard's log tells about terminations. The kubelet records them as Events too, but not for a pod
-// that ended with its last container: nothing probes its guard any more.
+// guardLog reads terminations in the guard's log. The kubelet records them as Events too, but not for a pod that ended
+// with its last container: nothing probes its guard any more.
 func (g *gatherer) guardLog(pod *corev1.Pod) {
 	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == limits.GuardContainer }) {
 		return
@@ -166,7 +173,7 @@ func (g *gatherer) events(kind, name string) error {
 	return nil
 }
 
-// room reads nodes and what is held on them: what a tenant may not read is left out and noted.
+// room reads nodes and their pods: objects that a tenant may not read are left out and noted.
 func (g *gatherer) room() {
 	nodes, err := g.client.CoreV1().Nodes().List(g.ctx, metav1.ListOptions{})
 	if err != nil {

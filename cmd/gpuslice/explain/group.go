@@ -12,7 +12,7 @@ import (
 // shownOfGroup is how many names of a group are shown.
 const shownOfGroup = 2
 
-// group is what of a list has the same key, in the order of the list.
+// group holds the elements of a list with the same key, in the order of the list.
 type group[T any] struct {
 	first T
 	names []string
@@ -61,7 +61,7 @@ func (p *page) injectedNames(given *promise.Promise) {
 	}
 }
 
-// groupNamed shows what differs in its name alone once, with the names. name points to that of one.
+// groupNamed shows elements that differ in their names alone once, with the names. name points to that of one.
 func groupNamed[T comparable](all []T, name func(one *T) *string) (out []T) {
 	nameless := func(one T) T { *name(&one) = ""; return one }
 	for _, g := range grouped(all, nameless, func(one T) string { return *name(&one) }) {
@@ -71,7 +71,7 @@ func groupNamed[T comparable](all []T, name func(one *T) *string) (out []T) {
 	return out
 }
 
-// groupEvents shows what happened to several objects, or to one again and again, once: when it did last.
+// groupEvents shows an event of several objects, or a repeated one, once: at its last time.
 func groupEvents(all []event) (out []event) {
 	type alike struct{ from, reason, text string }
 	of := func(e event) alike { return alike{e.From, e.Reason, e.Text} }

@@ -17,8 +17,8 @@ import (
 // unknownFree is how many replicas are free if other pods may not be read.
 const unknownFree = -1
 
-// candidateNodes lists the nodes that offer what a pending pod requests, how many replicas are free there, and why the
-// pod cannot run there all the same.
+// candidateNodes lists the nodes with the resource of a pending pod, how many replicas are free there, and why the pod
+// cannot run there all the same.
 func candidateNodes(f *facts, promise *promise.Promise) []node {
 	name := promise.Containers[0].Resource
 	held := installed.Requested(f.others, name)

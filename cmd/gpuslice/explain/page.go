@@ -14,10 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// page is a page for people, with what both kinds of explanation show.
+// page is a page for people, with the common parts of both kinds of explanation.
 type page struct {
 	cli.Page
-	wide bool // what is alike is not grouped
+	wide bool // like rows are not grouped
 }
 
 // pageOf explains each object, and then lists the pools that all of them had to choose from.
@@ -59,7 +59,7 @@ func (p *page) result(r preview.Result) {
 	p.candidates(d.Candidates)
 }
 
-// headline is the first rows: what became of the pod, by which policy and where.
+// headline is the first rows: the pod's outcome, its policy and its place.
 func headline(r preview.Result) [][]string {
 	d := r.Decision
 	outcome := string(d.Outcome)
@@ -103,7 +103,7 @@ func charge(h quota.Holding) string {
 	return fmt.Sprintf("memory %s, slices %d, GPUs %d, devices %s", memory, h.Charge.Slices, h.Charge.GPUs, h.Charge.Devices)
 }
 
-// containers lists what each container gets, and what is written into it.
+// containers lists the slice of each container, and the edits of it.
 func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
 	for _, c := range promise.Containers {
@@ -123,6 +123,9 @@ func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 // injected lists caps, variables and mounts.
 func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 	for _, c := range planned.Containers {
+		if c.SizedBy != "" {
+			p.Line("  " + c.Name + ": size: " + c.SizedBy)
+		}
 		if c.Cap != "" {
 			p.Line("  " + c.Name + ": cap in force: " + c.Cap)
 		}

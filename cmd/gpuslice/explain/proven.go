@@ -9,7 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 )
 
-// provenOn is what was proved on a pool, or why it counts no more; "": nothing was tried, or whoever asks may not read that.
+// provenOn is the proof on a pool, or the reason why it counts no more; "": nothing was tried, or the user may not read
+// it.
 func provenOn(ctx context.Context, client kubernetes.Interface, system, pool string) string {
 	if proved, err := installed.Proofs(ctx, client, system); err != nil || proved == nil {
 		return ""

@@ -6,10 +6,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
-// status is what is known of one object of a cluster: the document of -o json with a name.
+// status is the state of one object of a cluster: the document of -o json with a name.
 type status struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
@@ -21,15 +21,17 @@ type status struct {
 	Given     *grant               `json:"given"`     // null: nothing
 	Claimed   []string             `json:"claimed,omitempty"`
 	Observed  *observe.Observation `json:"observed"`         // null: nothing is observed yet
-	Proven    string               `json:"proven,omitempty"` // what gpuslice verify --on-gpu proved on its pool, or why that counts no more
+	Proven    string               `json:"proven,omitempty"` // the proof of gpuslice verify --on-gpu on its pool, or why it counts no more
+	// Recommended are sizes by the history of the pod's workload, a sentence for each container; none: no history, or no right to read it.
+	Recommended []string `json:"recommended,omitempty"`
 
 	Reasons []string `json:"reasons"` // why it is pending, was denied, or ended, a sentence each
-	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes that offer what it was given
+	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes with its resource
 	Events  []event  `json:"events"`  // the relevant ones, the oldest first
 	Pods    []podRow `json:"pods"`    // of a workload
-	Notes   []string `json:"notes"`   // what could not be read, and what to do next
+	Notes   []string `json:"notes"`   // failed reads, and the next steps
 
-	holding quota.Holding // what it counts for with what it claims
+	holding quota.Holding // its charge with its claims
 	denied  bool          // a workload's pods, by gpuslice
 }
 
@@ -52,7 +54,7 @@ const (
 	terminated state = "terminated"
 )
 
-// grant is what a pod was given.
+// grant is the slice of a pod.
 type grant struct {
 	Policy     string              `json:"policy"`
 	Strategy   api.StrategyName    `json:"strategy"`

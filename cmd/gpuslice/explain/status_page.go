@@ -34,6 +34,9 @@ func statusPage(l status, wide bool) *page {
 	if l.Proven != "" {
 		rows = append(rows, []string{"proven", l.Proven})
 	}
+	if len(l.Recommended) > 0 {
+		rows = append(rows, []string{"recommended", strings.Join(l.Recommended, "; ")})
+	}
 	p.Rows("  ", rows)
 	for _, reason := range l.Reasons {
 		p.Line("  because " + cli.OneLine(reason))
@@ -53,7 +56,7 @@ func statusPage(l status, wide bool) *page {
 	return p
 }
 
-// requested is what a pod requested, before it was rewritten.
+// requested is a pod's request, before it was rewritten.
 func requested(r *api.Request) string {
 	var all []string
 	for _, c := range r.Containers {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/claimtemplates"
+	"github.com/gpuslice/gpuslice/webhook/leader/claimtemplates"
 )
 
 // summarize draws the conclusions from facts. It changes nothing.
@@ -38,7 +38,7 @@ func (l *status) missing(f *facts) {
 	l.note("a denied pod leaves nothing but the answer to its creator: gpuslice explain deployment/NAME -n %s (or job, statefulset, ...) shows what its owner was answered", f.Namespace)
 }
 
-// workload summarizes a workload: its pods, and what its controller was answered.
+// workload summarizes a workload: its pods, and the answers to its controller.
 func (l *status) workload(f *facts) {
 	if !f.found {
 		l.because("there is no %s %s in namespace %s", f.Kind, f.Name, f.Namespace)
@@ -70,7 +70,7 @@ func (l *status) workload(f *facts) {
 	l.Reasons = lastOf(l.Reasons)
 }
 
-// newestPod is when the newest of the pods was created: what was denied before that is no longer.
+// newestPod is when the newest of the pods was created: earlier denials no longer hold.
 func newestPod(pods []corev1.Pod) (newest time.Time) {
 	for i := range pods {
 		if at := pods[i].CreationTimestamp.Time; at.After(newest) {
@@ -107,7 +107,7 @@ func (l *status) pod(f *facts) {
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
 	default:
 		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise, p), f.claimed(promise)
-		l.holding = f.claims.Of(f.input(), p).HoldingWithClaims(promise.Holding(p), promise)
+		l.holding = f.claims.GPUClaims(f.Namespace, p).Total(promise)
 	}
 	switch l.State {
 	case pending:
@@ -164,7 +164,7 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 	}
 }
 
-// template says what a pod waits for whose slice is a claim: its template, its class, or room.
+// template describes the missing part of a pending pod whose slice is a claim: its template, its class, or room.
 func (l *status) template(f *facts, name string) {
 	in := f.pod.Namespace
 	spec, written := f.claims.Templates[in+"/"+name]

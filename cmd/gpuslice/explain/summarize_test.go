@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -40,7 +41,7 @@ func sliced(t *testing.T, name string, nodes []*corev1.Node) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
-	return d.Promise.Apply(pod)
+	return podedit.Apply(d.Promise, pod)
 }
 
 func sharedNodes(t *testing.T) []*corev1.Node {

@@ -9,16 +9,16 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook/claimtemplates"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/policies/claims"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/leader/claimtemplates"
 )
 
 // TestTemplateNote: what a pod waits for whose slice is a claim.
 func TestTemplateNote(t *testing.T) {
 	const name = "gpuslice-4396mi"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(name)}}}}
-	spec := &policies.Input{Pod: pod}.ClaimTemplates()[0].Spec.Spec
+	spec := &claims.Named(pod)[0].Spec.Spec
 	class := map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": {}}
 	for _, c := range []struct {
 		what    string

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// terminations gives the reasons for which containers failed, and what the guard terminated.
+// terminations gives the reasons for which containers failed, and the guard's terminations.
 func (l *status) terminations(f *facts) {
 	for _, s := range failures(f.pod) {
 		if end := lastTermination(s); s.State.Waiting != nil && end.Message != "" && strings.Contains(s.State.Waiting.Message, strings.TrimSpace(end.Message)) {

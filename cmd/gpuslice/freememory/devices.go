@@ -1,4 +1,4 @@
-// Package freememory is what is free of the devices whose memory claims share, and what a claim takes of one.
+// Package freememory computes the free memory of devices whose memory claims share, and a claim's part of one.
 package freememory
 
 import (
@@ -17,7 +17,7 @@ import (
 // maxDevices bounds the devices that are printed.
 const maxDevices = 3
 
-// Device is what is free of a device.
+// Device is the free memory of a device.
 type Device struct {
 	Node, Name string
 	Free       api.MiB
@@ -44,7 +44,7 @@ const capacityMemory = "memory"
 // device is one of a driver's pool.
 type device struct{ driver, pool, name string }
 
-// Of lists what is free of the devices that drivers publish, where claims were given the rest.
+// Of lists the free memory of published devices, if claims were given the rest.
 func Of(published []*resourcev1.ResourceSlice, claims []resourcev1.ResourceClaim) (all Devices) {
 	taken := takenOf(claims)
 	for i := range published {
@@ -63,7 +63,7 @@ func Of(published []*resourcev1.ResourceSlice, claims []resourcev1.ResourceClaim
 	return all
 }
 
-// takenOf adds up what claims have taken of the memory of devices.
+// takenOf adds up the claims' parts of the memory of devices.
 func takenOf(claims []resourcev1.ResourceClaim) map[device]api.MiB {
 	taken := map[device]api.MiB{}
 	for i := range claims {
@@ -91,7 +91,7 @@ func memoryOf(driver string, capacity map[resourcev1.QualifiedName]resourcev1.De
 	return 0
 }
 
-// toMiB rounds down: of what is free, less than a MiB is nothing.
+// toMiB rounds down: a free amount below a MiB is nothing.
 func toMiB(q resource.Quantity) api.MiB { return api.MiB(q.Value() >> 20) }
 
 // Largest is the most that is free of one device.

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// conflicts returns what the core would deny of policies together, in the namespaces among beside. Two selectors that may
+// conflicts returns the core's denials of policies together, in the namespaces among beside. Two selectors that may
 // both match some day, though no such namespace is known, are a warning.
 func conflicts(all []*config.Policy, beside []manifest.Object) (problems, warnings []string) {
 	for _, err := range config.NewBook(all).Conflicts(manifest.Namespaces(beside)) {

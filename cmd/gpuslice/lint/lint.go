@@ -62,7 +62,7 @@ func New(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// item is what is wrong with one policy, or with all together: an item of -o json.
+// item holds the problems of one policy, or of all together: an item of -o json.
 type item struct {
 	Policy   string   `json:"policy"`
 	Where    string   `json:"where"`
@@ -115,7 +115,7 @@ func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, 
 	return readLive(ctx, connection, o.systemNamespace)
 }
 
-// itemsOf collects what is wrong with each policy, and then between them.
+// itemsOf collects the problems of each policy, and then between them.
 func itemsOf(found []manifest.Policy, beside []manifest.Object) []item {
 	items := []item{}
 	for _, p := range found {
@@ -154,7 +154,7 @@ func (o *options) print(s cli.Streams, items []item, unread []manifest.Error) er
 	return nil
 }
 
-// exit is the exit code of what was found.
+// exit is the exit code of the findings.
 func exit(items []item, unread []manifest.Error) error {
 	var t cli.Tally
 	for _, failed := range unread {

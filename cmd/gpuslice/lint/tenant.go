@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// readGoverning reads the policies of --policies, and adds to rest what lies beside them. They are not linted, so any
+// readGoverning reads the policies of --policies, and adds to rest the objects beside them. They are not linted, so any
 // problem in them ends the command.
 func (o *options) readGoverning(r *manifest.Reader, rest *manifest.Rest, s cli.Streams) ([]*config.Policy, error) {
 	found, beside := manifest.PolicyReader{System: o.systemNamespace}.Read(r, o.policies)

@@ -1,5 +1,5 @@
-// Package list is the command that lists slices: what the containers of living pods requested, what they were given, and what
-// enforces it. All of that is recorded on the pods.
+// Package list is the command that lists slices: the requests of living pods' containers, their slices, and the
+// enforcement. All of that is recorded on the pods.
 package list
 
 import (
@@ -9,19 +9,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 const long = `List the slices of a namespace, a node or the cluster, one line for each container of a pod that has neither succeeded nor
 failed: what it requested, the slice it was given, what was planned to enforce the slice, what was observed, status, pool,
-node and age. -o wide adds resource, memory limit, compute, strategy and policy. All of it is recorded on the pods, so the
-right to list pods is enough. Pods to which gpuslice gave nothing are left out.
+node and age. All of it is recorded on the pods, so the right to list pods is enough. Pods to which gpuslice gave nothing are left out.
+-o wide adds resource, memory limit, compute, strategy, policy, and the recommended size of the workload as of the start of the command. The
+size also takes the right to create pods in the namespace (only a dry run is made), or to read gpuslice's namespace.
 
 -w prints a line for each slice that is added, changes or goes, until the API server closes the watch or you interrupt it.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "SliceList", "items": [...], "errors": [...]}. An item
 has namespace, pod, container, requested, resource, count (devices or replicas), memory (on each of them), memoryLimit,
-compute, strategy, pool, policy, node, status, planned and observed (tiers; absent: nothing is observed yet) and created.
+compute, strategy, pool, policy, node, status, planned and observed (tiers; absent: nothing is observed yet), created, and verdict and
+recommended (absent: no size is recommended, or it may not be read).
 With -w it prints one item after the other. -o name prints the pods.`
 
 const example = `  # the slices of my team
@@ -39,7 +43,7 @@ const example = `  # the slices of my team
   # the memory of each pod
   gpuslice list -n team-a -o jsonpath='{range .items[*]}{.pod} {.memory}{"\n"}{end}'`
 
-// command is what the command does, in its name.
+// command is the name of the command.
 const command = "list"
 
 // options are the command's flags.
@@ -48,6 +52,8 @@ type options struct {
 	pods   kube.PodFlags
 	output cli.Output
 	watch  bool
+
+	systemNamespace string
 }
 
 // New returns the command.
@@ -68,6 +74,7 @@ func New(s cli.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
+	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "to list (default: with --node all, else the context's, else \"default\")")
 	o.pods.Register(flags, command)
@@ -90,11 +97,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	o.pods.Connect(connection)
-	var found listed
+	found := listed{sizes: o.sizes(ctx, s, connection)}
 	if found.version, err = o.pods.Each(ctx, command, found.add); err != nil {
 		return err
 	}
-	p := printer{options: o, streams: s}
+	p := printer{options: o, streams: s, sizes: found.sizes}
 	for _, problem := range found.unread {
 		p.report(problem)
 	}
@@ -108,4 +115,20 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	}
 	tally := cli.Tally{NoAnswer: len(found.unread) > 0}
 	return tally.Exit()
+}
+
+// sizes are the recommended ones, where they are printed; nil: none.
+func (o *options) sizes(ctx context.Context, s cli.Streams, connection *kube.Connection) *advice.Book {
+	if o.output.Format == "text" || o.output.Format == cli.Name {
+		return nil
+	}
+	namespace := connection.Namespace
+	if o.pods.All {
+		namespace = ""
+	}
+	book, err := installed.Sizes(ctx, connection.Client, o.systemNamespace, namespace, s.Now())
+	if err != nil && o.output.Format == cli.Wide {
+		fmt.Fprintf(s.Err, "recommended sizes are unknown: %v\n", err)
+	}
+	return book
 }

@@ -17,12 +17,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // printer prints slices as the flags want them.
 type printer struct {
 	*options
 	streams cli.Streams
+	sizes   *advice.Book
 	printed map[string][]slice // by pod, while watching
 	widths  []int              // of the columns that were printed
 }
@@ -44,7 +46,7 @@ func (p *printer) print(found listed) error {
 	})
 }
 
-// pad keeps the columns of what is printed later below those that are printed already.
+// pad keeps the columns of later rows below those that are printed already.
 func (p *printer) pad(rows [][]string) [][]string {
 	if p.widths == nil {
 		p.widths = make([]int, len(rows[0])-1)
@@ -62,7 +64,7 @@ func (p *printer) pad(rows [][]string) [][]string {
 	return rows
 }
 
-// report prints what an answer lacks.
+// report prints a gap in an answer.
 func (p *printer) report(e cli.Error) { fmt.Fprintf(p.streams.Err, "%s: %s\n", e.Source, e.Message) }
 
 // names are the pods, each once: two namespaces may each have a pod of one name.
@@ -83,7 +85,7 @@ func (p *printer) header() []string {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if p.output.Format == cli.Wide {
-		header = append(header, "RESOURCE", "LIMIT", "COMPUTE", "STRATEGY", "POLICY")
+		header = append(header, "RESOURCE", "LIMIT", "COMPUTE", "STRATEGY", "POLICY", "RECOMMENDED")
 	}
 	return header
 }
@@ -96,7 +98,7 @@ func (p *printer) rows(all []slice) (rows [][]string) {
 			row = append([]string{s.Namespace}, row...)
 		}
 		if p.output.Format == cli.Wide {
-			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit), percent(s.Compute), string(s.Strategy), s.Policy)
+			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit), percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
 		}
 		rows = append(rows, row)
 	}
@@ -123,6 +125,11 @@ func requested(r *api.ContainerRequest) string {
 	return strings.Join(parts, ",")
 }
 
+// recommended is the recommended size with the verdict on the slice; "": none.
+func (s *slice) recommended() string {
+	return strings.TrimSpace(cli.Amount(s.Recommended) + " " + string(s.Verdict))
+}
+
 func fraction(r *api.ContainerRequest) string {
 	if r.Size.Fraction.Zero() {
 		return ""
@@ -147,7 +154,7 @@ func percent(n int) string {
 	return strconv.Itoa(n) + "%"
 }
 
-// follow prints what is there, and then each slice that is added, changes or goes.
+// follow prints the present slices, and then each that is added, changes or goes.
 func (p *printer) follow(ctx context.Context, found listed) error {
 	p.printed = map[string][]slice{}
 	for _, s := range found.slices {
@@ -172,13 +179,13 @@ func (p *printer) follow(ctx context.Context, found listed) error {
 	return nil
 }
 
-// event prints what became of a pod.
+// event prints the change of a pod.
 func (p *printer) event(event watch.Event) error {
 	pod, ok := event.Object.(*corev1.Pod)
 	if !ok {
 		return fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
 	}
-	all, err := slicesOf(pod)
+	all, err := slicesOf(pod, p.sizes)
 	if err != nil {
 		p.report(unread(pod, err))
 		return nil

@@ -12,10 +12,12 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
-// slice is what one container holds: an item of -o json.
+// slice is the slice of one container: an item of -o json.
 type slice struct {
 	Namespace string                `json:"namespace"`
 	Pod       string                `json:"pod"`
@@ -34,15 +36,18 @@ type slice struct {
 	Planned   []api.Tier            `json:"planned"`
 	Observed  []api.Tier            `json:"observed,omitempty"` // none: nothing is observed yet
 	Created   time.Time             `json:"created"`
+
+	Verdict     sizing.Verdict `json:"verdict,omitempty"` // on the slice, by the history of the workload
+	Recommended api.MiB        `json:"recommended,omitzero"`
 }
 
-// slicesOf are the slices of a pod.
-func slicesOf(p *corev1.Pod) ([]slice, error) {
+// slicesOf are the slices of a pod, with the sizes that are recommended.
+func slicesOf(p *corev1.Pod, sizes *advice.Book) ([]slice, error) {
 	given, err := record.Promise(p)
 	if given == nil || err != nil {
 		return nil, err
 	}
-	planned, observed := given.PlannedOn(p), record.Observation(p)
+	planned, observed, owner := given.PlannedOn(p), record.Observation(p), advice.OwnerOf(&p.ObjectMeta)
 	var all []slice
 	for _, c := range given.Containers {
 		one := slice{
@@ -55,13 +60,17 @@ func slicesOf(p *corev1.Pod) ([]slice, error) {
 				one.Requested = &given.Request.Containers[i]
 			}
 		}
+		if r := sizes.Of(p.Namespace)[advice.Container{Namespace: p.Namespace, Owner: owner, Container: c.Name}]; r != nil {
+			one.Verdict = r.Verdict
+			one.Recommended, _ = r.Size(advice.DefaultCoverage)
+		}
 		one.plan(planned)
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// plan takes what is planned for the container.
+// plan takes the plan of the container.
 func (s *slice) plan(planned promise.Planned) {
 	for _, c := range planned.Containers {
 		if c.Name == s.Container {
@@ -99,8 +108,9 @@ func status(p *corev1.Pod) string {
 	return out
 }
 
-// listed is what was read at one version of the cluster.
+// listed is the list at one version of the cluster.
 type listed struct {
+	sizes   *advice.Book // recommended
 	slices  []slice
 	unread  []cli.Error // pods of which the record cannot be read
 	version string
@@ -108,7 +118,7 @@ type listed struct {
 
 // add adds the slices of a pod.
 func (l *listed) add(p *corev1.Pod) {
-	all, err := slicesOf(p)
+	all, err := slicesOf(p, l.sizes)
 	if err != nil {
 		l.unread = append(l.unread, unread(p, err))
 	}

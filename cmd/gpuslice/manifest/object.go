@@ -41,7 +41,7 @@ func (o Object) String() string {
 	return o.At.String() + ": " + o.Kind + " " + name
 }
 
-// head is what every Kubernetes object has.
+// head holds the common fields of Kubernetes objects.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -54,7 +54,7 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// Objects returns what a document holds, one object or those of a list, and what of it cannot be read.
+// Objects returns the content of a document, one object or those of a list, and errors of unreadable ones.
 func (d Document) Objects() ([]Object, []Error) {
 	switch {
 	case d.Err != nil:
@@ -73,7 +73,7 @@ func (d Document) Objects() ([]Object, []Error) {
 	return []Object{o}, nil
 }
 
-// listed returns the items of a list. An item of a typed list need not say what it is: the list says it.
+// listed returns the items of a list. An item of a typed list need not have a kind: the list has it.
 func listed(at Source, list head) (all []Object, problems []Error) {
 	for i, item := range list.Items {
 		at.Item = i + 1
@@ -96,7 +96,7 @@ func listed(at Source, list head) (all []Object, problems []Error) {
 func withHead(raw json.RawMessage, h head) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return raw // objectOf says why
+		return raw // objectOf gives the reason
 	}
 	for key, value := range map[string]string{"apiVersion": h.APIVersion, "kind": h.Kind} {
 		text, err := json.Marshal(value)
@@ -112,10 +112,10 @@ func withHead(raw json.RawMessage, h head) json.RawMessage {
 	return out
 }
 
-// objectOf makes an object of a head that was read, or that err says is none.
+// objectOf makes an object of a head that was read, or, by err, is none.
 func objectOf(at Source, raw json.RawMessage, h head, err error) (Object, error) {
 	if h.Kind == "" && strings.HasPrefix(h.APIVersion, api.Domain+"/") {
-		h.Kind = "Policy" // a document of ours needs no kind, and may lie beside what it governs
+		h.Kind = "Policy" // a document of ours needs no kind, and may lie beside the objects that it governs
 	}
 	switch {
 	case err != nil:

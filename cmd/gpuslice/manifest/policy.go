@@ -17,7 +17,7 @@ import (
 // AcceptedPolicies ends messages about input that holds no policy.
 const AcceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
 
-// maxPadding bounds the empty lines that stand for what precedes a document in its file, so that the core counts lines
+// maxPadding bounds the empty lines that replace the text before a document in its file, so that the core counts lines
 // as the file does.
 const maxPadding = 5_000
 
@@ -40,13 +40,13 @@ type PolicyReader struct {
 	named   bool   // the user named the file: a document without a kind is meant to be a policy
 }
 
-// Rest is what lay beside policies.
+// Rest holds the documents beside policies.
 type Rest struct {
 	Objects []Object
 	Unread  []Error
 }
 
-// Read reads the policies that paths hold, and returns what lay beside them.
+// Read reads the policies in paths, and returns the documents beside them.
 func (r PolicyReader) Read(input *Reader, paths []string) ([]Policy, Rest) {
 	var found []Policy
 	var rest Rest
@@ -127,7 +127,7 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 	if why != "" {
 		p.Warnings = append(p.Warnings, why)
 		if m.Namespace == r.System {
-			p.Place = config.Place{Authority: true} // a label is quickly added: what it would decide is worth seeing
+			p.Place = config.Place{Authority: true} // a label is quickly added: its decision is worth seeing
 		}
 	}
 	p.lint()

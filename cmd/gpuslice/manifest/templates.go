@@ -17,9 +17,9 @@ const (
 	maxTemplateDepth = 100
 )
 
-// Templates finds the pod templates of an object, wherever its kind has them, in the order of their paths: what has containers in
-// its spec (template, podTemplate), a pod's spec without a spec around it (a predictor), and, in kinds that run pods, containers that
-// a controller completes, by the devices that they request.
+// Templates finds the pod templates of an object, wherever its kind has them, in the order of their paths: objects with
+// containers in their spec (template, podTemplate), a pod's spec without a spec around it (a predictor), and, in kinds
+// that run pods, containers that a controller completes, by the devices that they request.
 func Templates(o Object) ([]Template, error) {
 	d := json.NewDecoder(bytes.NewReader(o.Raw))
 	d.UseNumber()
@@ -171,7 +171,7 @@ func requestsDevices(resources map[string]any) bool {
 	return false
 }
 
-// encode writes what was decoded.
+// encode writes a decoded value.
 func encode(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil || value == nil {

@@ -37,7 +37,7 @@ func (t Template) Path() string {
 	return path.String()
 }
 
-// Partial reports whether the controller adds what the template lacks, its image at least.
+// Partial reports whether the controller completes the template, its image at least.
 func (t Template) Partial() bool { return t.partial }
 
 // Pod returns the pod that the workload's controller would create, as JSON.
@@ -89,7 +89,7 @@ func inherit(metadata map[string]json.RawMessage, owner json.RawMessage) error {
 	return nil
 }
 
-// Graft returns the workload with the template of pod, what the template alone says kept.
+// Graft returns the workload with the template of pod, and the template's own additions kept.
 func (t Template) Graft(workload, pod json.RawMessage) (json.RawMessage, error) {
 	if t.partial {
 		return workload, nil
@@ -117,7 +117,7 @@ func (t Template) Graft(workload, pod json.RawMessage) (json.RawMessage, error) 
 	return Patch(workload, ops)
 }
 
-// Patch applies operations to raw. What they do not name stays as it is written.
+// Patch applies operations to raw. Parts that they do not name stay as they are written.
 func Patch(raw json.RawMessage, ops []jsonpatch.Operation) (json.RawMessage, error) {
 	if len(ops) == 0 {
 		return raw, nil

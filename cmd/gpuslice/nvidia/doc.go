@@ -1,3 +1,3 @@
-// Package nvidia reads what NVIDIA's software for Kubernetes is configured with: the device plugin, with the plugin's own
-// parser; the MIG manager; and the GPU Operator's ClusterPolicy.
+// Package nvidia knows the DaemonSets of NVIDIA's software for Kubernetes, and reads its configuration: the device plugin's,
+// with the plugin's own parser, and the MIG manager's.
 package nvidia

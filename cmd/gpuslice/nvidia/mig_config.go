@@ -8,9 +8,15 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
+
+// OperatorMIGConfig is the ConfigMap of the MIG manager that the GPU Operator creates, and restores, where its ClusterPolicy names no other.
+const OperatorMIGConfig = "default-mig-parted-config"
 
 // MIGConfig is a configuration of the MIG manager: layouts by name. Its own parser, mig-parted's, cannot be used: it
 // links NVML, and with it C, into the command line. The rules below are mig-parted's.
@@ -19,10 +25,10 @@ type MIGConfig struct {
 	Layouts map[string]MIGLayout `json:"mig-configs"`
 }
 
-// MIGLayout is one layout: what is done to which devices.
+// MIGLayout is one layout: an action for each group of devices.
 type MIGLayout []MIGDevices
 
-// MIGDevices is what a layout does to some devices.
+// MIGDevices is a layout's action on some devices.
 type MIGDevices struct {
 	Filter   json.RawMessage `json:"device-filter"`
 	Devices  json.RawMessage `json:"devices"`
@@ -70,9 +76,6 @@ func (l MIGLayout) check() error {
 	return nil
 }
 
-// profile is how NVIDIA names one: "1g.5gb", "1c.2g.10gb", "1g.10gb+me", "1g.24gb-me".
-var profile = regexp.MustCompile(`^([1-9]c\.)?[1-9]g\.[1-9][0-9]*gb([+-][a-z.]+)*$`)
-
 func (d MIGDevices) check() error {
 	var indices []int
 	switch {
@@ -88,7 +91,7 @@ func (d MIGDevices) check() error {
 		return errors.New("mig-devices where mig-enabled is false")
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Profiles)) {
-		if !profile.MatchString(name) {
+		if p, ok := mig.Parse(name); !ok || strings.HasPrefix(p.Attributes, ".") { // as resources are named
 			return fmt.Errorf("mig-devices: %q is not a MIG profile", name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // UnknownField is a field of a configuration that the device plugin does not know, and ignores.
 type UnknownField struct {
 	Path    string // "sharing.timeSlicing.failOnInitError"
-	Correct string // where a field of this name belongs, or what it is called: "flags.failOnInitError"; "": unknown
+	Correct string // the right place or name of the field: "flags.failOnInitError"; "": unknown
 }
 
 // otherNames are names by which people write fields of the plugin.

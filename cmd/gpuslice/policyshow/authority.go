@@ -7,14 +7,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // errUnknown is why the policy of a namespace is not known.
 var errUnknown = errors.New("unknown: a policy cannot be used")
 
-// authority is the policy that governs the namespace, nil: none does. In a cluster it is what a replica decides by, which keeps
-// last good versions and the namespaces of what cannot be used.
+// authority is the policy that governs the namespace, nil: none does. In a cluster it is the policy of a replica's
+// decisions, which keeps last good versions and the namespaces of invalid policies.
 func (d *documents) authority() (*config.Policy, error) {
 	if d.source == fromFiles {
 		if d.anyBroken() {

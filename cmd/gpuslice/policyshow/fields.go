@@ -19,7 +19,7 @@ const fromDefault = "default"
 type source struct {
 	name   string
 	fields map[string]bool   // that it writes
-	before map[string]string // what holds without it; nil: whatever it writes counts
+	before map[string]string // the values without it; nil: all of its values count
 	only   map[string]string // its own values, where others are another document's; nil: whatever holds is its own
 }
 
@@ -109,7 +109,7 @@ func fieldsOf(p *config.Policy) (json.RawMessage, []field, error) {
 	return document, all, err
 }
 
-// eachField visits the values of a document: what is no mapping, or an empty one.
+// eachField visits the values of a document: any but mappings, and empty ones.
 func eachField(n *yaml.Node, path string, visit func(path string, value *yaml.Node)) {
 	switch {
 	case n.Kind == yaml.DocumentNode:

@@ -16,13 +16,13 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 )
 
 const long = `Show the effective policy of a namespace: that of the policy which governs it, by name, by selector or as the cluster's
 default, tightened by the namespace's own document. FROM is the document that sets a value, or "default". Fields that no
-document sets and whose default depends on device or pod are left out. Of a policy that cannot be used the last good version
-holds.
+document sets and whose default depends on device or pod are left out. If a policy is invalid, its last valid version
+applies.
 
 It takes the right to read the ConfigMaps of the system namespace and of the namespace, the namespace itself, and the webhook
 configurations, which may leave it out. For who may not read the system namespace the webhook answers, which takes the right to
@@ -85,7 +85,7 @@ type effective struct {
 	Errors       []cli.Error     `json:"errors"`
 
 	source     string // of errors
-	outOfScope bool   // the API server does not ask the webhook about pods of the namespace
+	outOfScope bool   // the API server does not call the webhook for pods of the namespace
 	broken     bool   // the namespace's own document cannot be used
 }
 
@@ -129,7 +129,7 @@ type documents struct {
 	tenant         *manifest.Policy      // nil: there is none
 	answer         *budgets.PolicyReport // of the webhook, where they may not be read; nil: none was needed, or it did not answer
 	policiesUnread error                 // why the policies of the system namespace may not be read
-	filesUnread    []error               // files that cannot be read: what they govern is unknown
+	filesUnread    []error               // files that cannot be read: their namespaces are unknown
 	warnings       []string
 }
 
@@ -139,7 +139,7 @@ func (d *documents) effective() (*effective, error) {
 		Fields: []field{}, Warnings: cli.NonNil(d.warnings), Errors: []cli.Error{}, source: d.source}
 	if !d.scope.Includes(d.namespace, d.labels) {
 		e.outOfScope, e.Policy = true, new(string)
-		e.Warnings = append(e.Warnings, "the API server does not ask the webhook about pods of the namespace, so they stay as they are")
+		e.Warnings = append(e.Warnings, "the API server does not call the webhook for pods of the namespace, so they stay as they are")
 		return e, nil
 	}
 	for _, p := range d.policies {
@@ -158,7 +158,7 @@ func (d *documents) effective() (*effective, error) {
 		return e, e.takeAnswer(d.answer, d.tenant)
 	}
 	if d.policiesUnread != nil {
-		e.fail(fmt.Errorf("%w; shown is what the namespace's own document sets, which only tightens the policy that governs it", d.policiesUnread))
+		e.fail(fmt.Errorf("%w; shown are the settings of the namespace's own document, which only tightens the policy that governs it", d.policiesUnread))
 		return e, e.takeTenant(d.tenant)
 	}
 	authority, err := d.authority()
@@ -221,7 +221,7 @@ func (e *effective) failTenant(err error) {
 	e.fail(err)
 }
 
-// takeTenant takes what a tenant's own document sets.
+// takeTenant takes the settings of a tenant's own document.
 func (e *effective) takeTenant(p *manifest.Policy) error {
 	if p == nil {
 		return nil
@@ -238,8 +238,8 @@ func (e *effective) takeTenant(p *manifest.Policy) error {
 	return e.take(p.Policy, []source{own})
 }
 
-// takeAnswer takes the policy that the webhook decides by. It does not say which document sets what: a value that the namespace's own
-// has too is taken for its.
+// takeAnswer takes the policy of the webhook's decisions. It does not show which document sets a value: one that the
+// namespace's own has too is taken for its.
 func (e *effective) takeAnswer(answer *budgets.PolicyReport, own *manifest.Policy) error {
 	authority, _, _ := strings.Cut(answer.Policy, config.TightenedBy)
 	e.Policy = &authority

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 )
 
 // fromFiles is the source of errors where policies are files.
@@ -52,7 +52,7 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	return d, d.readLabels(ctx, connection)
 }
 
-// ask asks the webhook for the policy in effect.
+// ask requests the policy in effect from the webhook.
 func ask(ctx context.Context, c *kube.Connection) (*budgets.PolicyReport, error) {
 	text, err := installed.Report(ctx, c.Client, c.Namespace, budgets.ReportPolicy)
 	if err != nil {
@@ -65,7 +65,7 @@ func ask(ctx context.Context, c *kube.Connection) (*budgets.PolicyReport, error)
 	return &answer, nil
 }
 
-// readSystem reads what an administrator wrote, and what the webhook keeps of it.
+// readSystem reads an administrator's documents, and the webhook's state of them.
 func (o *options) readSystem(ctx context.Context, c *kube.Connection, d *documents) (err error) {
 	d.maps, err = installed.Policies(ctx, c.Client, o.systemNamespace)
 	if apierrors.IsForbidden(err) {

@@ -34,7 +34,7 @@ type test struct {
 	at manifest.Source
 }
 
-// testCase is a pod and what should become of it.
+// testCase is a pod and its expected result.
 type testCase struct {
 	Name      string          `json:"name"`
 	Namespace string          `json:"namespace"`
@@ -42,7 +42,7 @@ type testCase struct {
 	Want      want            `json:"want"`
 }
 
-// want is what should become of a pod. What is zero is not compared.
+// want is the expected result of a pod. Zero fields are not compared.
 type want struct {
 	Outcome string `json:"outcome"`
 	Rule    string `json:"rule"`
@@ -51,7 +51,7 @@ type want struct {
 	Containers map[string]slice `json:"containers"`
 }
 
-// slice is what a container should get.
+// slice is the expected slice of a container.
 type slice struct {
 	Resource    string           `json:"resource"`
 	Memory      api.MiB          `json:"memory"`
@@ -88,7 +88,7 @@ func readTest(d manifest.Document) (t test, is bool, err error) {
 		return t, false, d.Err
 	}
 	var head struct{ APIVersion, Kind string }
-	_ = json.Unmarshal(d.Raw, &head) // what is no object has neither
+	_ = json.Unmarshal(d.Raw, &head) // any other document has neither
 	switch {
 	case head.APIVersion != apiVersion && !strings.EqualFold(head.Kind, kind):
 		return t, false, nil

@@ -1,4 +1,4 @@
-// Package policytest is the command that runs a user's own tests of policies: pods, and what should become of them.
+// Package policytest is the command that runs a user's own tests of policies: pods, and their expected results.
 //
 //	file -> test -> target.Load -> preview.Engine -> outcome, compared with what is wanted
 package policytest
@@ -96,7 +96,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return r.exit()
 }
 
-// print prints what became of the cases.
+// print prints the results of the cases.
 func (r *runner) print(output string) error {
 	if cli.IsDocument(output) {
 		return cli.PrintDocument(r.streams.Out, output, cli.NewList("PolicyTestList", r.items, manifest.Printed(r.errors)...))
@@ -124,7 +124,7 @@ func (r *runner) print(output string) error {
 	return nil
 }
 
-// exit is the exit code of what became of the cases.
+// exit is the exit code of the cases' results.
 func (r *runner) exit() error {
 	var t cli.Tally
 	for _, failed := range r.errors {

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// runner runs tests and keeps what became of their cases.
+// runner runs tests and keeps the results of their cases.
 type runner struct {
 	streams cli.Streams
 	input   *manifest.Reader
@@ -26,7 +26,7 @@ type runner struct {
 	errors  []manifest.Error // cases that could not be evaluated, and files that could not be read
 }
 
-// item is what became of a case: an item of -o json.
+// item is the result of a case: an item of -o json.
 type item struct {
 	File        string       `json:"file"`
 	Name        string       `json:"name"`
@@ -35,7 +35,7 @@ type item struct {
 	Messages    []string     `json:"messages"`
 }
 
-// difference is where a pod would not get what is wanted.
+// difference is a difference between a pod's result and the expected one.
 type difference struct {
 	Field string `json:"field"`
 	Want  string `json:"want"`
@@ -62,7 +62,8 @@ func (r *runner) run(ctx context.Context, t test) error {
 	return nil
 }
 
-// load reads what a test names. Its problems are the error, so that the answer holds them and the other tests go on.
+// load reads the files that a test names. Its problems are the error, so that the answer holds them and the other tests
+// go on.
 func (r *runner) load(ctx context.Context, flags *target.Flags) (*target.Cluster, error) {
 	var said bytes.Buffer
 	quiet := r.streams
@@ -102,7 +103,7 @@ func (r *runner) evaluate(ctx context.Context, engine *preview.Engine, t *test, 
 	return nil
 }
 
-// compare lists where a decision is not what is wanted.
+// compare lists the differences of a decision from the expected one.
 func (w *want) compare(d policies.Decision) []difference {
 	found := []difference{}
 	add := func(field, want, got string) {
@@ -152,7 +153,7 @@ func (s slice) compare(got slice, add func(field, want, got string)) {
 	add("tier", string(s.Tier), string(got.Tier))
 }
 
-// slicesOf is what each container would get.
+// slicesOf is the slice of each container.
 func slicesOf(d policies.Decision) map[string]slice {
 	given := map[string]slice{}
 	if d.Promise == nil || d.Planned == nil {

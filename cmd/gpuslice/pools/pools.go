@@ -1,4 +1,4 @@
-// Package pools is the command that lists pools: what the nodes offer, what pods request of it, and the room left.
+// Package pools is the command that lists pools: the resources of nodes, the requests of pods, and the room left.
 package pools
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const long = `List pools, the nodes that offer the same: strategy, device, resource, replicas of one device, largest slice (SLICE), number of
 nodes, and of the resource what they can allocate, what the pods on them request, and the room left (none on cordoned nodes).
-PROVEN is what held a program that went past its slice (gpuslice verify --on-gpu), with date and driver; "no": what was tried
+PROVEN is the tier that held a program past its slice (gpuslice verify --on-gpu), with date and driver; "no": what was tried
 proves nothing, or nothing any more. -o wide adds the memory of a device, the nodes, and notes, such as why a proof does not
 count. A pool that is only declared or remembered has no node.
 
@@ -66,7 +66,7 @@ func New(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// pool is what the nodes of a pool offer, and what of it is taken: an item of -o json.
+// pool is the offer of a pool's nodes, and its taken part: an item of -o json.
 type pool struct {
 	target.Pool
 	Allocatable *int64 `json:"allocatable,omitempty"`
@@ -131,7 +131,7 @@ func pageOf(all []pool, wide bool) *cli.Page {
 	return page
 }
 
-// proven is what holds on the pool's own devices, "no" where what was tried proves nothing, and nothing where nobody tried.
+// proven is the holder on the pool's own devices, "no" if the attempts prove nothing, and nothing if nobody tried.
 func proven(p pool) string {
 	text, _, _ := strings.Cut(p.Proven, ";")
 	if text == "" && p.Unproven != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // reader reads pools from a cluster.
@@ -66,7 +66,7 @@ func (r *reader) pools(ctx context.Context) ([]pool, error) {
 	return all, nil
 }
 
-// lacks reports what the answer lacks because of a right that is missing. Any other error is returned.
+// lacks reports the gap in the answer because of a missing right. Any other error is returned.
 func (r *reader) lacks(what string, err error) error {
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
@@ -75,14 +75,14 @@ func (r *reader) lacks(what string, err error) error {
 	return nil
 }
 
-// fail reports what makes the answer incomplete.
+// fail reports a gap in the answer.
 func (r *reader) fail(text string) {
 	r.unread = append(r.unread, cli.Error{Place: cli.Place{Source: "cluster"}, Message: text})
 	fmt.Fprintln(r.streams.Err, text)
 }
 
-// count counts what the nodes of the pool can allocate and what pods request there; requested nil: that is unknown. There is no
-// room on a node that is cordoned, and a node that has too much gives no other node room.
+// count counts the pool's allocatable units and the pods' requests; requested nil: they are unknown. There is no room
+// on a node that is cordoned, and a node that has too much gives no other node room.
 func (p *pool) count(nodes []*corev1.Node, requested map[string]int64) {
 	var offered, taken, free int64
 	for _, n := range nodes {
@@ -101,7 +101,7 @@ func (p *pool) count(nodes []*corev1.Node, requested map[string]int64) {
 	}
 }
 
-// poolsOfSlices are the pools of the slices in a namespace, of which pods tell name, strategy and resource.
+// poolsOfSlices are the pools of the slices in a namespace, whose name, strategy and resource are on pods.
 func (r *reader) poolsOfSlices(ctx context.Context, namespace string) ([]pool, error) {
 	pods, err := installed.LivingPods(ctx, r.client, []string{namespace})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// withoutName takes the name, and what only a stored object has, from an object that is to be created as a dry-run. It
+// withoutName takes the name, and fields of stored objects, from an object that is to be created as a dry-run. It
 // returns the name.
 func withoutName(raw json.RawMessage) (json.RawMessage, string, error) {
 	object, metadata, err := parts(raw)
@@ -29,7 +29,7 @@ func withoutName(raw json.RawMessage) (json.RawMessage, string, error) {
 	return text, name, err
 }
 
-// restoreName gives an object that came back from a dry-run its name again, and takes from it what the API server adds to
+// restoreName gives an object that came back from a dry-run its name again, and removes the API server's additions to
 // everything.
 func restoreName(raw json.RawMessage, name string) (json.RawMessage, error) {
 	object, metadata, err := parts(raw)
@@ -64,8 +64,8 @@ func parts(raw json.RawMessage) (object, metadata map[string]any, err error) {
 	return object, metadata, nil
 }
 
-// withoutServerDefaults leaves out of after the defaults that before does not set: what the API server adds to every pod
-// hides what the webhooks changed.
+// withoutServerDefaults leaves out of after the defaults that before does not set: the API server's additions to every
+// pod hide the webhooks' changes.
 func withoutServerDefaults(before, after json.RawMessage) (json.RawMessage, error) {
 	a, _, err := parts(before)
 	if err != nil {

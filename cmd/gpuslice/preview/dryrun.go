@@ -30,7 +30,7 @@ const whyServer = "the cluster's webhooks write no promise on it"
 // ruleCluster is the rule of denials that are Kubernetes' own.
 const ruleCluster = "cluster"
 
-// server answers by dry-run creates: the API server asks the webhooks that are installed, and stores nothing.
+// server answers by dry-run creates: the API server calls the installed webhooks, and stores nothing.
 type server struct {
 	client rest.Interface
 	rights authorizationclient.SelfSubjectAccessReviewInterface
@@ -48,7 +48,7 @@ func newServer(c *kube.Connection) (*server, error) {
 	return &server{client, c.Client.AuthorizationV1().SelfSubjectAccessReviews()}, nil
 }
 
-// pod creates a pod without storing it, and reads from what came back what was decided.
+// pod creates a pod without storing it, and reads the decision from the result.
 func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
 	after, warnings, err := s.create(ctx, corev1.SchemeGroupVersion.WithResource("pods"), namespace, raw)
 	d := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: whyServer, Warnings: warnings}
@@ -150,7 +150,7 @@ func status(err error) string {
 	return err.Error()
 }
 
-// promiseOf reads what a pod was given; nil: nothing.
+// promiseOf reads a pod's promise; nil: none.
 func promiseOf(raw json.RawMessage) (*promise.Promise, error) {
 	var pod struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`

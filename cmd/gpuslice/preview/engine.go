@@ -37,8 +37,8 @@ func New(c *target.Cluster) *Engine {
 	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, create: policies.Create}
 }
 
-// Evaluate finds out what becomes of one object: a result for each of its pod templates, or one. A panic in the core ends this
-// object only.
+// Evaluate finds the decision on one object: a result for each of its pod templates, or one. A panic in the core ends
+// this object only.
 func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (all []Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -153,7 +153,7 @@ func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*api.Vio
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.Raw, &tree); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", o.Kind, err)
 	}
-	violation, ops := e.Cluster.Input(o.Namespace).CheckTemplate(o.Kind, tree)
+	violation, ops := policies.CheckTemplate(e.Cluster.Input(o.Namespace).Policy, o.Kind, tree)
 	if violation != nil || len(ops) == 0 {
 		return violation, o.Raw, nil
 	}
@@ -216,7 +216,7 @@ func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
 	return d
 }
 
-// unreadable decides about a pod beyond the bounds of what is parsed, by the namespace's enforcementMode.
+// unreadable decides about a pod that exceeds the bounds on parsed input, by the namespace's enforcementMode.
 func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
 	d := in.Deny(v)
 	if d.Outcome == policies.Denied {

@@ -50,7 +50,7 @@ func (f *Flags) Check() error {
 	case dryRunClient:
 	case dryRunServer:
 		if f.FromFiles() {
-			return errors.New("--dry-run=server asks the cluster as it is: leave out --policies, --nodes and --namespaces")
+			return errors.New("--dry-run=server uses the cluster as it is: leave out --policies, --nodes and --namespaces")
 		}
 	default:
 		return fmt.Errorf("--dry-run %q: accepted: %s, %s", f.dryRun, dryRunClient, dryRunServer)

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Results are what became of all that -f names.
+// Results are the results of all objects of -f.
 type Results struct {
 	Cluster *target.Cluster
 	Items   []Result
@@ -20,8 +20,8 @@ type Results struct {
 	tally cli.Tally
 }
 
-// Run loads the cluster and evaluates every object of -f, in order. What cannot be read does not stop the others: it is
-// printed on standard error, and so are the lines that report returns of each result.
+// Run loads the cluster and evaluates every object of -f, in order. An unreadable object does not stop the others: it
+// is printed on standard error, and so are the lines that report returns of each result.
 func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []string) (*Results, error) {
 	r := &manifest.Reader{Stdin: s.In}
 	e, err := f.engine(ctx, r, s)

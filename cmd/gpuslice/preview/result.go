@@ -9,18 +9,19 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// Result is what becomes of one object.
+// Result is the decision on one object.
 type Result struct {
 	manifest.Object
 	Decision policies.Decision
 	After    json.RawMessage // nil: denied
-	Claimed  []string        // what the pod claims of GPUs
-	Holding  *quota.Holding  // what it counts for; nil: nothing
+	Claimed  []string        // the pod's claims of GPUs
+	Holding  *quota.Holding  // its charge; nil: none
 	Template string          // the path of the pod template, where kinds have it anywhere
 
 	template bool // the decision is about the pods of the object's template
@@ -48,16 +49,16 @@ func (r Result) String() string {
 	return r.Object.String() + " " + r.Template
 }
 
-// hold finds out what the pod would count for in a quota.
+// hold computes the pod's charge in a quota.
 func (r *Result) hold(in policies.Input) {
 	if in.Policy.Off() {
 		return
 	}
-	holding := promise.ExclusiveHolding(in.Pod, in.Pools)
+	holding := accounting.Exclusive(in.Pod, in.Pools)
 	if p := r.Decision.Promise; p != nil {
-		holding = p.Holding(p.Apply(in.Pod))
+		holding = accounting.Holding(p, podedit.Apply(p, in.Pod))
 	}
-	if holding, r.Claimed = in.HoldingWithClaims(holding, r.Decision.Promise), in.Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
+	if holding, r.Claimed = in.GPUClaims().Holding(holding, r.Decision.Promise), in.GPUClaims().Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
 		r.Holding = &holding
 	}
 	if d := &r.Decision; len(r.Claimed) > 0 && d.Promise == nil && d.UnchangedReason != "" {
@@ -65,7 +66,7 @@ func (r *Result) hold(in policies.Input) {
 	}
 }
 
-// Report is a result as -o json prints it, without what is particular to a command.
+// Report is a result as -o json prints it, without the parts of a single command.
 type Report struct {
 	cli.Place
 	Kind       string              `json:"kind"`
@@ -91,7 +92,7 @@ func (r Result) Report() Report {
 	}
 }
 
-// Lines tell what became of the object and why; none for objects that hold no pod.
+// Lines describe the decision on the object and its reason; none for objects that hold no pod.
 func (r Result) Lines() []string {
 	d := r.Decision
 	if !r.HoldsPod() {
@@ -109,13 +110,13 @@ func (r Result) Lines() []string {
 	case d.Outcome == policies.Mutated:
 		add("mutated: %s", Summary(d))
 	case d.Outcome == policies.DevicesHidden:
-		add("no slice (%s), and no device that it does not ask for", d.UnchangedReason)
+		add("no slice (%s), and no device that it does not request", d.UnchangedReason)
 	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Denied:
 		add("left unchanged in audit, would be denied: %s", d.Message())
 	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Mutated:
 		add("left unchanged in audit, would be mutated: %s", Summary(d))
 	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.DevicesHidden:
-		add("left unchanged in audit, would lose the devices that it does not ask for")
+		add("left unchanged in audit, would lose the devices that it does not request")
 	case d.IfEnforced == policies.Denied:
 		add("left unchanged in warn")
 	default:
@@ -130,7 +131,7 @@ func (r Result) Lines() []string {
 	return lines
 }
 
-// Summary is one line about what a pod gets.
+// Summary is one line about a pod's slices.
 func Summary(d policies.Decision) string {
 	if d.Planned == nil {
 		return "as its policy sets"

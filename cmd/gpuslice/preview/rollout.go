@@ -8,6 +8,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
@@ -26,7 +28,11 @@ func (e *Engine) rollout(o manifest.Object, pod json.RawMessage, d policies.Deci
 	if deployment.Spec.Replicas != nil {
 		replicas = int(*deployment.Spec.Replicas)
 	}
-	return in.RolloutWarning(d.Promise, replicas, surge(deployment.Spec.Strategy, replicas))
+	if d.Promise == nil || in.Policy.Off() {
+		return ""
+	}
+	holding := in.GPUClaims().Holding(accounting.Holding(d.Promise, podedit.Apply(d.Promise, in.Pod)), d.Promise)
+	return accounting.RolloutWarning(in.Policy.QuotaFor(in.Namespace.Name), holding, replicas, surge(deployment.Spec.Strategy, replicas))
 }
 
 // surge is how many pods a rolling update creates before it deletes one. Kubernetes rounds up; its default is a quarter.

@@ -9,34 +9,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 )
 
-// ask asks the webhook for the quota of a namespace.
-func ask(ctx context.Context, client kubernetes.Interface, namespace string) (Budget, error) {
+// ask requests the quota of a namespace from the webhook.
+func ask(ctx context.Context, client kubernetes.Interface, namespace string) (budget.Budget, error) {
 	text, err := installed.Report(ctx, client, namespace, budgets.ReportQuota)
 	if err != nil {
-		return Budget{}, fmt.Errorf("the quota is unknown: %w", err)
+		return budget.Budget{}, fmt.Errorf("the quota is unknown: %w", err)
 	}
 	var report budgets.Report
 	if err := json.Unmarshal(text, &report); err != nil {
-		return Budget{}, fmt.Errorf("the quota is unknown: read the answer: %w", err)
+		return budget.Budget{}, fmt.Errorf("the quota is unknown: read the answer: %w", err)
 	}
 	pods, err := readable(ctx, client, namespace)
 	if err != nil {
-		return Budget{}, err
+		return budget.Budget{}, err
 	}
-	claims, _ := installed.Claims(ctx, client, namespace) // what may not be read counts as a GPU
-	input := func(pod *corev1.Pod) policies.Input {
-		return claims.Of(policies.Input{Namespace: api.Namespace{Name: namespace}, Policy: &config.Policy{}}, pod)
+	claims, _ := installed.Claims(ctx, client, namespace) // an unreadable claim counts as a GPU
+	ofPod := func(pod *corev1.Pod) accounting.PodClaims {
+		return claims.GPUClaims(namespace, pod)
 	}
-	held, unknown := holders(promise.Keys{}, pods, input)
-	return Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
+	held, unknown := budget.Holders(promise.Keys{}, pods, ofPod)
+	return budget.Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
 		Figures: report.Figures, More: report.More, Holders: held, MemoryUnknown: unknown}, nil
 }
 

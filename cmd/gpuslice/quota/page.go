@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -17,7 +18,7 @@ type page struct {
 	paint cli.Painter
 }
 
-func pageOf(all []Budget, paint cli.Painter) *page {
+func pageOf(all []budget.Budget, paint cli.Painter) *page {
 	p := &page{paint: paint}
 	if len(all) == 0 {
 		p.Line("no namespace has a quota")
@@ -31,7 +32,7 @@ func pageOf(all []Budget, paint cli.Painter) *page {
 	return p
 }
 
-func (p *page) budget(b Budget) {
+func (p *page) budget(b budget.Budget) {
 	_, name, _ := strings.Cut(b.Budget, "/")
 	switch {
 	case b.Policy == "":
@@ -46,14 +47,20 @@ func (p *page) budget(b Budget) {
 	case len(b.Figures) == 0:
 		p.Line("  no quota")
 	case !b.Counted:
-		p.Line("  not counted yet; ask again in a few seconds")
+		p.Line("  not counted yet; retry in a few seconds")
 	default:
 		p.figures(b)
 	}
 	p.holders(b.Holders)
+	if b.PlanUnknown != "" {
+		p.Line("  GPUs that these pods need: unknown: " + b.PlanUnknown)
+	}
+	if b.Plan != nil {
+		p.Linef("  GPUs that these pods need: %d as they are divided today, %d with the layout that gpuslice plan has for them", b.Plan.Today, b.Plan.Planned)
+	}
 }
 
-func (p *page) figures(b Budget) {
+func (p *page) figures(b budget.Budget) {
 	rows := [][]string{{"QUOTA", "DIMENSION", "USED", "RESERVED", "LIMIT", "TAKEN"}}
 	for _, f := range b.Figures {
 		reserved := ""
@@ -103,7 +110,7 @@ func colourOf(f quota.Figure) cli.Colour {
 	return cli.Green
 }
 
-func (p *page) holders(all []Holder) {
+func (p *page) holders(all []budget.Holder) {
 	if len(all) == 0 {
 		return
 	}

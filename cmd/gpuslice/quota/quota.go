@@ -9,12 +9,21 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/layout"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/snapshot"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/guard/shorten"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 const long = `Show quota usage: what living pods hold, what is reserved for admitted pods that are not listed yet, and the limit, for
-each budget and each pool or class that it limits separately; and the pods that hold the most.
+each budget and each pool or class that it limits separately; and the pods that hold the most. For one namespace, it shows too how many
+GPUs these pods need as nodes are divided today, and with the layout that gpuslice plan proposes for them.
 
 Those who may read policies, ledgers and namespaces see any namespace, and all of them with -A. For others the webhook
 answers about one namespace, by a dry-run that creates nothing and takes only the right to create pods there. Usage was
@@ -23,7 +32,8 @@ counted within the last minute, or within seconds if pods come and go.
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "QuotaList", "items": [...], "errors": []}. An item has
 budget, namespaces (those that share it, as far as they may be read), policy, counted (false: the webhook has not counted
 yet), figures (quota, namespace, part, dimension, limit, used, reserved; memory in bytes), more and holders (namespace, pod,
-memory, slices, gpus, promised, untrusted). -o name prints the budgets.`
+memory, slices, gpus, promised, untrusted), and plan (today, planned), or planUnknown with the reason. -o name prints the
+budgets.`
 
 const example = `  # what is left for my team
   gpuslice quota -n team-a
@@ -73,7 +83,7 @@ func (o *options) check() error {
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
 	quiet := s
-	quiet.Err = io.Discard // the dry-run that asks is answered with warnings too
+	quiet.Err = io.Discard // the dry-run that requests the report is answered with warnings too
 	connection, err := o.kube.Connect(quiet)
 	if err != nil {
 		return err
@@ -90,19 +100,56 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		Page: func() *cli.Page { return &pageOf(all, s.Painter()).Page }})
 }
 
-// read reads the ledgers, or asks the webhook if they may not be read.
-func (o *options) read(ctx context.Context, c *kube.Connection) ([]Budget, error) {
+// read reads the ledgers, or the webhook's report if they may not be read.
+func (o *options) read(ctx context.Context, c *kube.Connection) ([]budget.Budget, error) {
 	namespace := c.Namespace
 	if o.all {
 		namespace = ""
 	}
-	all, err := readBudgets(ctx, cluster{c.Client, o.systemNamespace}, namespace)
+	all, err := o.readBudgets(ctx, c, namespace)
 	switch {
 	case !apierrors.IsForbidden(err):
 		return all, err
 	case o.all:
-		return nil, fmt.Errorf("%w; ask for one of your namespaces: gpuslice quota -n NAMESPACE", err)
+		return nil, fmt.Errorf("%w; show one of your namespaces: gpuslice quota -n NAMESPACE", err)
 	}
 	one, err := ask(ctx, c.Client, namespace)
-	return []Budget{one}, err
+	return []budget.Budget{one}, err
+}
+
+// maxReason is how many bytes of an error stand beside a quota.
+const maxReason = 1000
+
+// readBudgets reads the ledgers, and for one namespace plans for its pods.
+func (o *options) readBudgets(ctx context.Context, c *kube.Connection, namespace string) ([]budget.Budget, error) {
+	objects, err := installed.Objects(ctx, c.Client, o.systemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	all, err := budget.Of(ctx, budget.Cluster{Client: c.Client, System: o.systemNamespace}, webhookcluster.ReadSnapshot(objects), namespace)
+	if err != nil || o.all {
+		return all, err
+	}
+	for i := range all {
+		f, err := source.OfPods(ctx, c, objects, all[i].Namespaces)
+		if err != nil { // the quota is known without a plan
+			all[i].PlanUnknown = shorten.Line(err.Error(), maxReason)
+			continue
+		}
+		all[i].Plan = planned(f)
+	}
+	return all, nil
+}
+
+// planned is how many GPUs the pods of a fleet need; nil: none.
+func planned(f *fleet.Fleet) *budget.Plan {
+	in, _ := snapshot.Read(f, snapshot.Options{Sizes: snapshot.Requested, Peak: snapshot.Max})
+	out := &budget.Plan{Planned: layout.Pack(in, layout.Default(in)).Devices()}
+	for _, n := range in.Today() {
+		out.Today += n
+	}
+	if out.Today == 0 {
+		return nil
+	}
+	return out
 }

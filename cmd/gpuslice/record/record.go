@@ -1,4 +1,4 @@
-// Package record reads what gpuslice wrote on a pod.
+// Package record reads gpuslice's records on a pod.
 package record
 
 import (
@@ -6,10 +6,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
-// Promise is what a pod was given; nil: nothing.
+// Promise is the promise of a pod; nil: none.
 func Promise(p *corev1.Pod) (*promise.Promise, error) {
 	text := p.Annotations[api.AnnotationPromise]
 	if text == "" {
@@ -18,7 +18,7 @@ func Promise(p *corev1.Pod) (*promise.Promise, error) {
 	return promise.Decode(text)
 }
 
-// Observation is what was found where a pod runs; nil: nothing yet.
+// Observation is the observation of a pod; nil: none yet.
 func Observation(p *corev1.Pod) *observe.Observation {
 	o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
 	if err != nil {

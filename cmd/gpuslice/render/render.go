@@ -21,7 +21,7 @@ is printed as it is; a denied one is not printed. Lists come out as their items.
 
 If --policies, --nodes or --namespaces name files, render connects to no cluster and reads nothing but the files.
 Otherwise it reads policies, nodes and namespaces from the current cluster; with --kubeconfig or --context beside files it
-reads from that cluster what no file gives. --dry-run=server asks the API server instead, by a dry-run create that stores
+reads from that cluster what no file gives. --dry-run=server uses the API server instead, by a dry-run create that stores
 nothing: the cluster's webhooks answer, those of others included, and the only right it takes is to create the object.
 
 -o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
@@ -33,7 +33,7 @@ outcome ("mutated", "devices-hidden", "unchanged", "denied"), ifEnforced, mode, 
 const example = `  # what the current cluster would make of a pod
   gpuslice render -f pod.yaml -n team-a
 
-  # the same by asking its webhooks
+  # the same by its webhooks
   gpuslice render -f pod.yaml -n team-a --dry-run=server -o diff
 
   # a policy that is not applied yet, on the nodes of a cluster
@@ -83,7 +83,7 @@ func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	return all.Exit()
 }
 
-// printObjects prints what was not denied as a stream of YAML documents.
+// printObjects prints objects that were not denied as a stream of YAML documents.
 func printObjects(out io.Writer, results []preview.Result) error {
 	separator := ""
 	for _, r := range results {

@@ -9,12 +9,26 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// longest is what is read at most.
+	// longest is the longest period.
 	longest = 3651 * day
 )
 
 // period is a time of whole UTC days; until is now where a day is not over.
 type period struct{ from, until time.Time }
+
+// months are the parts of p in calendar months.
+func (p period) months() (all []period) {
+	for month := firstOfMonth(p.from); month.Before(p.until); month = month.AddDate(0, 1, 0) {
+		all = append(all, period{later(p.from, month), earlier(p.until, month.AddDate(0, 1, 0))})
+	}
+	return all
+}
+
+func (p period) seconds() int64 { return int64(p.until.Sub(p.from) / time.Second) }
+
+func firstOfMonth(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
 
 var agoText = regexp.MustCompile(`^([0-9]{1,6})([mhdw])$`)
 
@@ -48,6 +62,13 @@ func parsePeriod(since, until string, now time.Time) (p period, err error) {
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
 		return a
 	}
 	return b

@@ -34,13 +34,13 @@ func stamp(r *report, end bool) string {
 	return r.From.Format("2006-01-02")
 }
 
-// columns are those of what the rows are about.
+// columns are those of the rows' groups.
 func (o *options) columns(namespace, pool, label string) (out []string) {
 	for _, c := range []struct {
-		asked bool
+		shown bool
 		text  string
 	}{{o.grouping.namespace, namespace}, {o.grouping.pool, pool}, {o.grouping.label != "", label}} {
-		if c.asked {
+		if c.shown {
 			out = append(out, c.text)
 		}
 	}

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/price"
 )
 
 func TestParsePeriod(t *testing.T) {
@@ -31,7 +34,7 @@ func TestParsePeriod(t *testing.T) {
 }
 
 func TestParsePrices(t *testing.T) {
-	for _, texts := range [][]string{{"a100"}, {"=1"}, {"a100=x"}, {"a100=-1"}, {"a100=NaN"}, {"a100=Inf"}, {"a100=1", "a100=2"}} {
+	for _, texts := range [][]string{{"a100"}, {"=1"}, {"a100=-1"}, {"a100=1", "a100=2"}, {"a[=1"}, {strings.Repeat("a", 254) + "=1"}} {
 		if p, err := parsePrices(texts); err == nil {
 			t.Errorf("%q are %v", texts, p)
 		}
@@ -40,18 +43,18 @@ func TestParsePrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := p.of("a100"); a != 2.40 {
+	if a, _ := priceOf(p, "a100"); a != 2.40 {
 		t.Errorf("a100 costs %v", a)
 	}
-	if _, by := (prices{"a100": 1}).of("l4"); by != "" {
+	if _, by := priceOf(price.List{"a100": 1}, "l4"); by != "" {
 		t.Error("l4 has a price")
 	}
-	p = prices{"*": 1, "a100": 2, "nvidia-a100-sxm4-80gb": 3, "l4": 4, "H100*": 5, "a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "l4-time-slicing-?-*": 7}
+	p = price.List{"*": 1, "a100": 2, "nvidia-a100-sxm4-80gb": 3, "l4": 4, "H100*": 5, "a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "l4-time-slicing-?-*": 7}
 	for pool, want := range map[string]float64{
 		"a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "a100-sxm4-80gb-time-slicing-8-aaaaaaaa": 3, "a100-pcie-40gb-exclusive-bbbbbbbb": 2,
 		"l4-exclusive-cccccccc": 4, "l4-time-slicing-4-dddddddd": 7, "l40s-exclusive-eeeeeeee": 1, "h100-mps": 5, "nvidia.com/gpu": 1, "": 1,
 	} {
-		if got, by := p.of(pool); got != want {
+		if got, by := priceOf(p, pool); got != want {
 			t.Errorf("pool %q costs %v by %q, want %v", pool, got, by, want)
 		}
 	}

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/webhook/usage"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/price"
+	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
-// grouping is what has a row of its own.
+// grouping selects the groups that have a row of their own.
 type grouping struct {
 	namespace, pool bool
+	device          bool   // of FOCUS alone
 	label           string // its key; "": none
 }
 
@@ -29,12 +31,14 @@ func parseGrouping(by []string) (g grouping, err error) {
 			g.namespace = true
 		case what == "pool":
 			g.pool = true
+		case what == "device" && len(by) == 1:
+			g.device = true
 		case isLabel && g.label != "" && g.label != key:
 			return g, errors.New("--by: one label at a time")
 		case isLabel && len(validation.IsQualifiedName(key)) == 0:
 			g.label = key
 		default:
-			return g, fmt.Errorf("--by %q: accepted: namespace, pool, label=KEY", what)
+			return g, fmt.Errorf("--by %q: accepted: namespace, pool, label=KEY; for -o focus, device alone", what)
 		}
 	}
 	return g, nil
@@ -46,7 +50,7 @@ const (
 	none  = "(none)"
 )
 
-// group is what a row is about; a field that is not asked for is empty.
+// group identifies a row; a field that --by does not name is empty.
 type group struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pool      string `json:"pool,omitempty"`
@@ -75,7 +79,7 @@ func (g grouping) of(k usage.Key) (out group) {
 	return out
 }
 
-// row is what one group held: an item of -o json.
+// row is the holding of one group: an item of -o json.
 type row struct {
 	group
 	HeldGiBHours      float64  `json:"heldGiBHours"`
@@ -90,20 +94,21 @@ type row struct {
 	unpriced bool
 }
 
-// report is what is printed.
+// report is the document of the command.
 type report struct {
 	cli.List[row]
 	From           time.Time `json:"from"`
 	Until          time.Time `json:"until"`
 	CountedSeconds int64     `json:"countedSeconds"`
 	UnreadSeconds  int64     `json:"unreadSeconds"`
+	Sizes          *sizes    `json:"sizes,omitempty"`
 
 	notes []string
 }
 
 // sum sums up days.
-func (o *options) sum(asked period, days []*usage.Day) *report {
-	r := &report{List: cli.NewList[row]("UsageReport", nil), From: asked.from, Until: asked.until}
+func (o *options) sum(span period, days []*usage.Day) *report {
+	r := &report{List: cli.NewList[row]("UsageReport", nil), From: span.from, Until: span.until}
 	rows, seen := map[group]*row{}, sighting{priced: map[string]bool{}, unpriced: map[string]bool{}}
 	for _, d := range days {
 		r.CountedSeconds += int64(d.Until - d.From)
@@ -126,7 +131,7 @@ func (o *options) sum(asked period, days []*usage.Day) *report {
 	}) {
 		r.Items = append(r.Items, rows[at].finished(len(o.price) > 0))
 	}
-	r.notes = o.notes(r, asked, days, seen)
+	r.notes = o.notes(r, span, days, seen)
 	return r
 }
 
@@ -140,8 +145,8 @@ func (o *options) add(r *row, l usage.Line, unpriced map[string]bool) {
 	if l.Read > 0 {
 		r.UsedGiBHours = new(value(r.UsedGiBHours) + usage.Amount{Memory: l.Used}.GiBHours())
 	}
-	if price, by := o.price.of(l.Pool); by != "" {
-		r.Cost = new(value(r.Cost) + price*l.Held.DeviceHours())
+	if amount, by := priceOf(o.price, l.Pool); by != "" {
+		r.Cost = new(value(r.Cost) + amount*l.Held.DeviceHours())
 	} else {
 		r.unpriced = true
 		unpriced[cmp.Or(l.Pool, other)] = true
@@ -166,7 +171,7 @@ func (r *row) finished(priced bool) row {
 	return *r
 }
 
-// sighting is what the lines have, for notes.
+// sighting is the content of the lines, for notes.
 type sighting struct {
 	priced   map[string]bool // names that have a price, and stand for a pool
 	unpriced map[string]bool // pools
@@ -175,7 +180,7 @@ type sighting struct {
 }
 
 func (s *sighting) note(o *options, l usage.Line) {
-	if _, by := o.price.of(l.Pool); by != "" {
+	if _, by := priceOf(o.price, l.Pool); by != "" {
 		s.priced[by] = true
 	}
 	s.labelled = s.labelled || strings.HasPrefix(l.Label, o.grouping.label+"=")
@@ -184,13 +189,13 @@ func (s *sighting) note(o *options, l usage.Line) {
 	}
 }
 
-// notes say what the rows do not hold.
-func (o *options) notes(r *report, asked period, days []*usage.Day, seen sighting) (notes []string) {
+// notes list the gaps in the rows.
+func (o *options) notes(r *report, span period, days []*usage.Day, seen sighting) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if missing := missingDays(asked, days); len(missing) > 0 {
+	if missing := missingDays(span, days); len(missing) > 0 {
 		add("not counted: %s: no replica of the webhook counted, or it is no longer kept", daysText(missing))
 	}
-	if partly := partlyCounted(asked, days); len(partly) > 0 {
+	if partly := partlyCounted(span, days); len(partly) > 0 {
 		add("counted in part: %s", strings.Join(partly, ", "))
 	}
 	if r.UnreadSeconds > 0 {
@@ -198,7 +203,7 @@ func (o *options) notes(r *report, asked period, days []*usage.Day, seen sightin
 			time.Duration(r.UnreadSeconds)*time.Second)
 	}
 	if o.namespace != "" && seen.beyond > 0 {
-		add("%.1f GiB-hours are of namespaces that are not told apart, since a day has at most so many lines", seen.beyond)
+		add("%.1f GiB-hours are of namespaces without a line of their own: a day has a limited number of lines", seen.beyond)
 	}
 	if o.grouping.label != "" && !seen.labelled {
 		add("no day counts by the label %s: set usage.label in the chart, or --usage-label of the webhook", o.grouping.label)
@@ -207,7 +212,7 @@ func (o *options) notes(r *report, asked period, days []*usage.Day, seen sightin
 		add("no price: pool %s", strings.Join(slices.Sorted(maps.Keys(seen.unpriced)), ", "))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(o.price)) {
-		if pool != anyPool && !seen.priced[pool] {
+		if pool != price.Any && !seen.priced[pool] {
 			add("nothing was held in a pool called %s, which has a price", pool)
 		}
 	}
@@ -215,12 +220,12 @@ func (o *options) notes(r *report, asked period, days []*usage.Day, seen sightin
 }
 
 // missingDays are the days of which nothing is counted.
-func missingDays(asked period, days []*usage.Day) (missing []time.Time) {
+func missingDays(span period, days []*usage.Day) (missing []time.Time) {
 	have := map[time.Time]bool{}
 	for _, d := range days {
 		have[d.From.Time().Truncate(day)] = true
 	}
-	for at := asked.from; at.Before(asked.until); at = at.Add(day) {
+	for at := span.from; at.Before(span.until); at = at.Add(day) {
 		if !have[at] {
 			missing = append(missing, at)
 		}
@@ -232,11 +237,11 @@ func missingDays(asked period, days []*usage.Day) (missing []time.Time) {
 const late = 5 * time.Minute
 
 // partlyCounted names the days of which the beginning or the end is not counted.
-func partlyCounted(asked period, days []*usage.Day) (out []string) {
+func partlyCounted(span period, days []*usage.Day) (out []string) {
 	for _, d := range days {
 		from, until := d.From.Time(), d.Until.Time()
 		start := from.Truncate(day)
-		if from.Equal(start) && until.Add(late).After(earlier(start.Add(day), asked.until)) {
+		if from.Equal(start) && until.Add(late).After(earlier(start.Add(day), span.until)) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s from %s until %s", start.Format(time.DateOnly), from.Format("15:04"), until.Format("15:04")))

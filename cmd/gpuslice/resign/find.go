@@ -135,7 +135,7 @@ func (s signing) write(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// page lists the pods, and what becomes of each.
+// page lists the pods, and the change of each.
 func (s *signings) page() *cli.Page {
 	p := &cli.Page{}
 	if len(s.signed)+len(s.skipped) == 0 {

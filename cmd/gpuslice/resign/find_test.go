@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -46,7 +47,7 @@ func sliced(t *testing.T, keys promise.Keys) (*corev1.Pod, policies.Input) {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
 	keys.Sign(d.Promise)
-	pod := d.Promise.Apply(in.Pod)
+	pod := podedit.Apply(d.Promise, in.Pod)
 	pod.Annotations[api.AnnotationPromise] = d.Promise.Encode()
 	pod.Spec.NodeName = "l4-1"
 	return pod, in

@@ -14,10 +14,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
-	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/admission/pods"
 )
 
-const long = `Sign the promises of living pods anew after the Secret gpuslice-promise-keys was lost: after gpuslice uninstall --purge, or
+const long = `Sign the promises of living pods again after the Secret gpuslice-promise-keys was lost: after gpuslice uninstall --purge, or
 after a restore without it. Until then these pods count in quotas as the whole devices that they name.
 
 A pod is signed only if it is as its promise records, under the policy of its namespace. Whether gpuslice made the promise
@@ -25,7 +25,7 @@ cannot be known, since the key that signed it is gone: look at the list before y
 created while gpuslice was not installed. A pod that is not signed gets a slice again when it is created again.
 
 It takes the right to read policies, nodes, namespaces, pods and the Secret, and to impersonate the ServiceAccount of the
-webhook, which alone may write signatures. A cluster administrator has these rights. On a terminal it asks before it begins;
+webhook, which alone may write signatures. A cluster administrator has these rights. On a terminal it prompts before it begins;
 elsewhere it needs --yes.`
 
 const example = `  # which pods would be signed
@@ -46,7 +46,7 @@ func New(s cli.Streams) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:     "resign",
-		Short:   "Sign the slices of living pods anew after the keys were lost",
+		Short:   "Sign the slices of living pods again after the keys were lost",
 		Long:    long,
 		Example: example,
 		Args:    cli.NoArguments,
@@ -57,7 +57,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.Register(flags)
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be signed, and sign nothing")
-	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	flags.BoolVar(&o.yes, "yes", false, "do not prompt")
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -109,10 +109,10 @@ func asWebhook(config *rest.Config, system string) (kubernetes.Interface, error)
 	return client, nil
 }
 
-// errNoTerminal is returned if there is nobody to ask.
+// errNoTerminal is returned if nobody can confirm.
 var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be signed with --dry-run")
 
-// confirm asks whoever sits at the terminal.
+// confirm requests a confirmation at the terminal.
 func (o *options) confirm(s cli.Streams, n int) error {
 	if o.yes {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
-// Cluster is what files or a live cluster say: policies, pools and namespaces.
+// Cluster is the content of files or of a live cluster: policies, pools and namespaces.
 type Cluster struct {
 	Book      config.Book
 	Pools     []pools.Pool
@@ -36,7 +36,7 @@ type Cluster struct {
 	extra    map[string]string // labels of every namespace, from flags
 }
 
-// Input is what a decision about a pod of the namespace depends on, the pod itself left out.
+// Input is the input of a decision about a pod of the namespace, without the pod itself.
 func (c *Cluster) Input(namespace string) policies.Input {
 	ns := manifest.Namespace(namespace, c.Labels[namespace])
 	maps.Copy(ns.Labels, c.extra)
@@ -51,14 +51,14 @@ func (c *Cluster) Input(namespace string) policies.Input {
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }
 
-// InputOf is what a decision about a pod of the namespace depends on.
+// InputOf is the input of a decision about a pod of the namespace.
 func (c *Cluster) InputOf(namespace string, pod *corev1.Pod) policies.Input {
 	return c.claims.Of(c.Input(namespace), pod)
 }
 
 // ClaimProblems are the claims and templates of the namespace that take GPUs and are no slices of gpuslice's, each with the reason.
 func (c *Cluster) ClaimProblems(namespace string) (claims, templates map[string]string) {
-	in := c.InputOf(namespace, &corev1.Pod{})
+	classes := c.InputOf(namespace, &corev1.Pod{}).GPUClaims()
 	problems := func(all map[string]*resourcev1.ResourceClaimSpec, template bool) map[string]string {
 		out := map[string]string{}
 		for key, spec := range all {
@@ -67,7 +67,7 @@ func (c *Cluster) ClaimProblems(namespace string) (claims, templates map[string]
 			if template {
 				named = name
 			}
-			if problem := in.ClaimProblem(named, spec); within && problem != "" {
+			if problem := classes.ClaimProblem(named, spec); within && problem != "" {
 				out[name] = problem
 			}
 		}
@@ -83,7 +83,7 @@ func (c *Cluster) AddNamespace(o manifest.Object) {
 	}
 }
 
-// AddClaim keeps what a ResourceClaim or a ResourceClaimTemplate of a file asks for. Other objects are left out.
+// AddClaim keeps the spec of a ResourceClaim or a ResourceClaimTemplate of a file. Other objects are left out.
 func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
 	if o.APIVersion != resourcev1.SchemeGroupVersion.String() {
 		return nil

@@ -40,7 +40,8 @@ func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
 // FromFiles reports whether any file takes the place of a live cluster.
 func (f *Flags) FromFiles() bool { return len(f.Policies)+len(f.Nodes)+len(f.Namespaces) > 0 }
 
-// Live reports whether a cluster is asked for what no file gives: if the command line names one, or no file about one.
+// Live reports whether a cluster is read for objects that no file gives: if the command line names one, or no file
+// about one.
 func (f *Flags) Live() bool {
 	return f.Needed || f.Kube.Named() || !f.FromFiles()
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
-// live is what was read from a cluster, as far as the flags do not bring it in files.
+// live holds the objects that were read from a cluster, as far as the flags do not bring them in files.
 type live struct {
 	policies     []*corev1.ConfigMap
 	tenants      []*corev1.ConfigMap // tenants' own documents
 	state        *corev1.ConfigMap
 	proofs       *corev1.ConfigMap
+	advice       []*corev1.ConfigMap             // recommended sizes
 	ranges       map[string][]*corev1.LimitRange // by namespace
 	source       pools.Source
 	namespaces   map[string]map[string]string // name -> labels
@@ -35,7 +36,7 @@ type live struct {
 	warnings     []string
 }
 
-// readLive reads from a cluster what no file gives.
+// readLive reads from a cluster the objects that no file gives.
 func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, error) {
 	l := &live{namespaces: map[string]map[string]string{}}
 	var err error
@@ -62,6 +63,9 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 	if l.proofs, err = installed.Proofs(ctx, c.Client, flags.SystemNamespace); err != nil && !apierrors.IsForbidden(err) {
 		l.warn("what was proved on pools is unknown: %v", err)
 	}
+	if l.advice, err = installed.Advice(ctx, c.Client, flags.SystemNamespace); err != nil && !apierrors.IsForbidden(err) {
+		l.warn("sizes from histories are unknown: %v", err)
+	}
 	if l.ranges, err = installed.LimitRanges(ctx, c.Client, c.Namespace); err != nil {
 		l.warn("the namespace's LimitRanges are unknown: %v", err)
 	}
@@ -80,11 +84,11 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 	return l, l.readGuard(ctx, c.Client, flags)
 }
 
-// dryRunInstead adds, to what a tenant may not read, the way that needs no such right.
+// dryRunInstead adds the way that needs no right which a tenant lacks.
 func dryRunInstead(c *kube.Connection, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; ask the API server instead, by a dry-run in your own namespace: gpuslice render --dry-run=server -f FILE -n %s", err, c.Namespace)
+		return fmt.Errorf("%w; use the API server instead, by a dry-run in your own namespace: gpuslice render --dry-run=server -f FILE -n %s", err, c.Namespace)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w: %s does not accept your credentials; log in, or name another --context", err, c.Config.Host)
 	}
@@ -135,7 +139,7 @@ func (l *live) readGuard(ctx context.Context, client kubernetes.Interface, flags
 	case err != nil:
 		return err
 	case deployment == nil:
-		l.warn("no gpuslice webhook is installed in namespace %s: this is what one would answer", flags.SystemNamespace)
+		l.warn("no gpuslice webhook is installed in namespace %s: the answers are those of a new one", flags.SystemNamespace)
 	case flags.GuardImage == "" && installed.Guard(deployment) == nil:
 		l.warn("the webhook in namespace %s has no --guard-image: it injects no guard", flags.SystemNamespace)
 	}

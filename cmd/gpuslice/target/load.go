@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // loader reads a cluster from the files that the flags name, and the rest from a live one where they want it.
@@ -67,7 +67,7 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 	return l.cluster, nil
 }
 
-// takeLive copies what was read from a live cluster. Files are read afterwards, and win.
+// takeLive copies the objects of a live cluster. Files are read afterwards, and win.
 func (l *loader) takeLive() {
 	l.source, l.cluster.ranges, l.cluster.claims = l.live.source, l.live.ranges, l.live.claims
 	l.cluster.ClaimsUnread = l.live.claimsUnread
@@ -90,7 +90,7 @@ func (l *loader) takeTenants() {
 	}
 }
 
-// finish builds the cluster from what was read.
+// finish builds the cluster from the objects that were read.
 func (l *loader) finish() {
 	c := l.cluster
 	switch image := cmp.Or(l.flags.GuardImage, defaultGuard); {
@@ -108,7 +108,8 @@ func (l *loader) finish() {
 		c.Runtimes = l.live.runtimes
 	}
 	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs,
+			Advice: l.live.advice, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
 		c.Pools = c.snapshot.Pools()
 		return
 	}
@@ -210,7 +211,9 @@ func (l *loader) readRuntime(o manifest.Object) bool {
 		err = json.Unmarshal(o.Raw, published)
 		l.source.Slices = append(l.source.Slices, published)
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
-		l.operator, err = pools.ReadOperator(o.Raw)
+		var policy *pools.ClusterPolicy
+		policy, err = pools.ReadClusterPolicy(o.Raw)
+		l.operator = policy.Operator()
 	default:
 		return false
 	}

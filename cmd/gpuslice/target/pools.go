@@ -20,8 +20,8 @@ type Pool struct {
 	Replicas     int              `json:"replicas,omitempty"`
 	Nodes        []string         `json:"nodes"`
 	Notes        []string         `json:"notes"`
-	Proven       string           `json:"proven,omitempty"`   // what held a program that went past its slice, when, and under which driver
-	Unproven     string           `json:"unproven,omitempty"` // why what was tried proves less, or nothing
+	Proven       string           `json:"proven,omitempty"`   // the holder of a program that went past its slice, when, and under which driver
+	Unproven     string           `json:"unproven,omitempty"` // why the attempts prove less, or nothing
 	ByClass      bool             `json:"-"`                  // a device class offers it, and no node counts it
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
 	"github.com/gpuslice/gpuslice/guard"
 )
 
@@ -16,11 +17,11 @@ type printer struct {
 	nothing string
 }
 
-// clear puts the cursor of a terminal to the top, and clears what follows.
+// clear puts the cursor of a terminal to the top, and clears the rest.
 const clear = "\x1b[H\x1b[J"
 
-// print prints what was found. With -w, it takes the place of what was printed before.
-func (p *printer) print(found measured, first bool) error {
+// print prints the result. With -w, it takes the place of the former one.
+func (p *printer) print(found scrape.Pods, first bool) error {
 	people := p.output.Format == "text" || p.output.Format == cli.Wide
 	switch {
 	case p.watch && people && p.streams.Escapes():
@@ -30,21 +31,21 @@ func (p *printer) print(found measured, first bool) error {
 	case p.watch && p.output.Format == cli.YAML:
 		fmt.Fprintln(p.streams.Out, "---")
 	}
-	for _, e := range found.unread {
+	for _, e := range found.Unread {
 		fmt.Fprintf(p.streams.Err, "%s: %s\n", e.Source, e.Message)
 	}
-	if people && len(found.usages) == 0 {
+	if people && len(found.Usages) == 0 {
 		fmt.Fprintln(p.streams.Err, p.nothing)
 		return nil
 	}
 	return p.output.Print(p.streams.Out, cli.Answer{
-		Document: cli.NewList("SliceUsageList", found.usages, found.unread...),
-		Names:    names(found.usages),
-		Page:     func() *cli.Page { return p.page(found.usages) },
+		Document: cli.NewList("SliceUsageList", found.Usages, found.Unread...),
+		Names:    names(found.Usages),
+		Page:     func() *cli.Page { return p.page(found.Usages) },
 	})
 }
 
-func names(all []usage) (out []string) {
+func names(all []scrape.Usage) (out []string) {
 	seen := map[string]bool{}
 	for _, u := range all {
 		if pod := u.Namespace + "/" + u.Pod; !seen[pod] {
@@ -55,9 +56,9 @@ func names(all []usage) (out []string) {
 	return out
 }
 
-func (p *printer) page(all []usage) *cli.Page {
+func (p *printer) page(all []scrape.Usage) *cli.Page {
 	paint := p.streams.Painter()
-	notes := slices.ContainsFunc(all, func(u usage) bool { return u.Unknown != "" })
+	notes := slices.ContainsFunc(all, func(u scrape.Usage) bool { return u.Unknown != "" })
 	rows := [][]string{{"POD", "CONTAINER", "SLICE", "USED", "USED%", "PEAK", "SM%", "NODE"}}
 	if p.pods.All {
 		rows[0] = append([]string{"NAMESPACE"}, rows[0]...)
@@ -91,7 +92,7 @@ func (p *printer) page(all []usage) *cli.Page {
 	return page
 }
 
-func used(u usage) string {
+func used(u scrape.Usage) string {
 	if u.UsedBytes == nil {
 		return "unknown"
 	}

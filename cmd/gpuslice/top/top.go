@@ -1,17 +1,21 @@
-// Package top is the command that shows how much of its slice each container uses now. What is used is read where it is
+// Package top is the command that shows how much of its slice each container uses now. The use is read where it is
 // measured, through the API server's proxy: from the agent of the pod's node, or from the guard in the pod.
 //
-//	pods -> measured slices (read.go), from scrapes (scrape.go) -> table (print.go)
+//	pods -> usages (cmd/gpuslice/scrape) -> table (print.go)
 package top
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
@@ -97,7 +101,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	client, err := scrapeClient(connection.Config)
+	client, err := scrape.Connect(connection.Config)
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 			return err
 		}
 		if !o.watch {
-			tally := cli.Tally{NoAnswer: len(found.unread) > 0}
+			tally := cli.Tally{NoAnswer: len(found.Unread) > 0}
 			return tally.Exit()
 		}
 		select {
@@ -129,11 +133,29 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 }
 
 // read reads all that the flags select, once.
-func (o *options) read(ctx context.Context, client scraper) (found measured, err error) {
-	if _, err := o.pods.Each(ctx, command, found.add); err != nil {
+func (o *options) read(ctx context.Context, client scrape.Client) (found scrape.Pods, err error) {
+	if _, err := o.pods.Each(ctx, command, found.Add); err != nil {
 		return found, err
 	}
-	found.measure(ctx, client, o.system)
-	found.sort(o.sortBy)
+	found.Measure(ctx, client, o.system)
+	sortUsages(found.Usages, o.sortBy)
 	return found, nil
+}
+
+// sortUsages puts the highest use first, and unknown ones last.
+func sortUsages(all []scrape.Usage, by string) {
+	rank := func(u scrape.Usage) float64 {
+		switch {
+		case u.UsedBytes == nil:
+			return -1
+		case by == byPercent && u.UsedRatio != nil:
+			return *u.UsedRatio
+		case by == byPercent:
+			return 0
+		}
+		return float64(*u.UsedBytes)
+	}
+	slices.SortStableFunc(all, func(a, b scrape.Usage) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Pod, b.Pod))
+	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/translate"
 )
 
-// translated is an object and what became of it.
+// translated is an object and its translation.
 type translated struct {
 	manifest.Object
 	translate.Translation
@@ -47,7 +47,7 @@ func of(o manifest.Object) (translated, error) {
 	return out, nil
 }
 
-// add puts in what became of one template. A workload of which one cannot be translated is not, as a whole.
+// add puts in the translation of one template. A workload of which one cannot be translated is not, as a whole.
 func (t *translated) add(of manifest.Template, one translated) error {
 	t.Systems = compacted(t.Systems, one.Systems)
 	t.Words = compacted(t.Words, one.Words)

@@ -17,7 +17,7 @@ import (
 
 const long = `Print pods and workloads that request GPUs in the words of another system, in gpuslice's: resources and annotations of that
 system become labels and nvidia.com/gpu. Everything else is printed as it is, without comments; unknown fields are kept. It
-connects to no cluster, and reads no policy: whether a namespace gives such a slice, gpuslice render tells.
+connects to no cluster, and reads no policy: gpuslice render shows whether a namespace gives such a slice.
 
 These systems are read: %s.
 
@@ -87,7 +87,7 @@ func (o *options) run(s cli.Streams) error {
 	return tally.Exit()
 }
 
-// report prints what became of an object, for people.
+// report prints the translation of an object, for people.
 func (t *translated) report(out io.Writer) {
 	say := func(text string) { fmt.Fprintln(out, cli.OneLine(t.String()+": "+text)) } // names are whatever the file has
 	for _, problem := range t.Problems {

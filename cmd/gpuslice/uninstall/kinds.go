@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// keep is what stays of an installation, so that one after it can go on.
+// keep lists the parts of an installation that stay, so that one after it can go on.
 type keep struct {
 	policies bool // with the namespace that holds them
 	keys     bool // by which living pods' slices are known
@@ -32,8 +32,8 @@ func (k kind) String() string {
 	return strings.TrimSuffix(k.resource.Resource, "s")
 }
 
-// kinds lists what is removed, in this order: first what the API server asks, so that nothing can be denied; then what
-// answers, so that nothing is created again; then what both left.
+// kinds lists the kinds to remove, in this order: first the configurations by which the API server calls the webhook,
+// so that nothing can be denied; then the servers, so that nothing is created again; then their remains.
 func kinds(keep keep) []kind {
 	cluster := func(group, version, resource string) kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}

@@ -23,7 +23,7 @@ type remover struct {
 	client dynamic.Interface
 	system string // the namespace of the installation
 	keep   keep
-	dryRun bool // print what would be removed, and remove nothing
+	dryRun bool // print the removals, and remove nothing
 	out    io.Writer
 
 	wait     time.Duration // for the namespace; 0: it is not waited for
@@ -39,13 +39,13 @@ type item struct {
 // String names it as kubectl does.
 func (i item) String() string { return i.kind.String() + "/" + i.name }
 
-// plan is what there is to remove.
+// plan lists the objects to remove.
 type plan struct {
 	items     []item
 	namespace bool     // the system namespace is removed too
 	ending    bool     // it is being removed already
 	keys      bool     // the keys are there, and are kept
-	kept      []string // what stays, a sentence each
+	kept      []string // objects that stay, a sentence each
 	helm      bool
 	unlisted  []error // kinds that could not be listed: the others are removed all the same
 }
@@ -57,7 +57,7 @@ func (p *plan) empty() bool {
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// find lists what there is to remove, in the order of its removal. Kinds that the cluster does not serve are left out.
+// find lists the objects to remove, in the order of their removal. Kinds that the cluster does not serve are left out.
 func (r *remover) find(ctx context.Context) (*plan, error) {
 	p := &plan{}
 	for _, k := range kinds(r.keep) {
@@ -120,8 +120,8 @@ func (r *remover) findNamespace(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// carry removes what the plan lists. It goes on after a failure, and returns every failure in the end: the sooner the
-// rest is gone the better.
+// carry removes the objects of the plan. It goes on after a failure, and returns every failure in the end: the sooner
+// the rest is gone the better.
 func (r *remover) carry(ctx context.Context, p *plan) []error {
 	failed := slices.Clone(p.unlisted)
 	for _, err := range p.unlisted {
@@ -164,7 +164,7 @@ func (r *remover) remove(ctx context.Context, kind dynamic.ResourceInterface, na
 	return nil
 }
 
-// removed is what became of an object: a namespace goes with all that is in it, which takes a while.
+// removed describes the removal of an object: a namespace goes with all that is in it, which takes a while.
 func (r *remover) removed(object string) string {
 	if object == "namespace/"+r.system {
 		return "is being removed"
@@ -172,7 +172,7 @@ func (r *remover) removed(object string) string {
 	return "removed"
 }
 
-// remains lists what stays in a cluster without gpuslice, and how to find it.
+// remains lists the objects that stay in a cluster without gpuslice, and how to find them.
 func (p *plan) remains() []string {
 	remains := append(slices.Clone(p.kept),
 		"running pods keep their slice and their guard until they end; to find them:\n"+

@@ -17,18 +17,18 @@ import (
 )
 
 const long = `Remove gpuslice from a cluster: webhook configurations and admission policies first, then the webhook, its rights, its
-state, ledgers and Secrets, and its namespace. Nothing can stop it: the API server asks no webhook about webhook
+state, ledgers and Secrets, and its namespace. Nothing can stop it: the API server calls no webhook about webhook
 configurations. Run it again to continue where it stopped.
 
 It removes objects with the label app.kubernetes.io/name: gpuslice, and objects that gpuslice itself creates, by name. The
 namespace is removed only if it carries that label. Running pods keep their slice and their guard.
 
 The Secret gpuslice-promise-keys stays, and with it the namespace: with it, an installation after this one knows the slices
-of living pods. Without it, each of them counts as the whole devices that it names, until gpuslice resign signs it anew.
+of living pods. Without it, each of them counts as the whole devices that it names, until gpuslice resign signs it again.
 --purge removes the Secret too.
 
 Where the namespace goes, it waits until it is gone, for --timeout: until then an installation would fail. Progress goes to
-standard output. On a terminal it asks before it begins; elsewhere it needs --yes.`
+standard output. On a terminal it prompts before it begins; elsewhere it needs --yes.`
 
 const example = `  # what would be removed
   gpuslice uninstall --dry-run
@@ -71,7 +71,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.BoolVar(&o.keepPolicies, "keep-policies", false, "keep the policies, and the namespace that holds them")
 	flags.BoolVar(&o.purge, "purge", false, "remove the keys that sign promises too: only where gpuslice is not installed again")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
-	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	flags.BoolVar(&o.yes, "yes", false, "do not prompt")
 	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how long to wait until the namespace is gone; 0: do not wait")
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
@@ -114,10 +114,10 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return nil
 }
 
-// errNoTerminal is returned if there is nobody to ask.
+// errNoTerminal is returned if nobody can confirm.
 var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be removed with --dry-run")
 
-// confirm asks whoever sits at the terminal.
+// confirm requests a confirmation at the terminal.
 func confirm(s cli.Streams, p *plan, cluster string) error {
 	if !cli.Terminal(s.In) {
 		return errNoTerminal

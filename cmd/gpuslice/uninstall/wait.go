@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitForNamespace waits until the namespace is gone, and prints what it waits for: an installation into one that is being removed
-// fails, and leaves webhooks that nothing answers.
+// waitForNamespace waits until the namespace is gone, and prints the remaining objects: an installation into one that
+// is being removed fails, and leaves webhooks that nothing answers.
 func (r *remover) waitForNamespace(ctx context.Context) error {
 	said := ""
 	err := wait.PollUntilContextTimeout(ctx, r.interval, r.wait, true, func(ctx context.Context) (bool, error) {
@@ -40,7 +40,7 @@ func (r *remover) waitForNamespace(ctx context.Context) error {
 	return err
 }
 
-// remaining is what keeps a namespace, by its own conditions.
+// remaining names the obstacle to a namespace's removal, by its own conditions.
 func remaining(ns *unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(ns.Object, "status", "conditions")
 	if err != nil {

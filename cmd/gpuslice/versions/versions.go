@@ -102,7 +102,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return nil
 }
 
-// server asks the current cluster; nil: there is none. Beside an error it returns what is known.
+// server reads the current cluster's; nil: there is none. Beside an error it returns the known part.
 func (o *options) server(ctx context.Context, s cli.Streams) (*server, error) {
 	connection, err := o.kube.Connect(s)
 	if errors.Is(err, kube.ErrNoCluster) {
@@ -126,7 +126,7 @@ func (o *options) server(ctx context.Context, s cli.Streams) (*server, error) {
 	return found, nil
 }
 
-// labelVersion is where a chart that pins the image by its digest alone says the version.
+// labelVersion holds the version of a chart that pins the image by its digest alone.
 const labelVersion = "app.kubernetes.io/version"
 
 // tag is the tag of an image; "": it has none.

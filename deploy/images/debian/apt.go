@@ -36,8 +36,8 @@ func (s Store) download(ctx context.Context, version, arch string) (Package, err
 	return p, nil
 }
 
-// aptDownload asks with the machine's own package lists first. They know no other architecture, on a bare machine
-// nothing at all, and may be old: then lists of our own are fetched into dir, from the machine's sources.
+// aptDownload tries the machine's own package lists first. They know no other architecture, on a bare machine nothing
+// at all, and may be old: then lists of our own are fetched into dir, from the machine's sources.
 func aptDownload(ctx context.Context, dir, version, arch string) error {
 	wanted := name + ":" + arch
 	if version != "" {

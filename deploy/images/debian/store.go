@@ -24,7 +24,7 @@ type Store struct {
 	// Newest takes the version that apt-get offers where the locked one is not to be had. The images then differ from
 	// those that others build.
 	Newest bool
-	// Say reports what takes time, and what is not as locked.
+	// Say reports slow steps, and packages that differ from the lock.
 	Say func(format string, args ...any)
 }
 
@@ -91,7 +91,7 @@ func (p Package) verify() error {
 	return nil
 }
 
-// fileName is what Debian calls the file: an epoch, which the name leaves out, libc6 has none.
+// fileName is Debian's name of the file: an epoch, which the name leaves out, libc6 has none.
 func fileName(version, arch string) string { return fmt.Sprintf("%s_%s_%s.deb", name, version, arch) }
 
 func digest(path string) (string, error) {

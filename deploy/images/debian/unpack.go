@@ -16,13 +16,13 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
 
-// Libraries returns the names of those that the image has: what a program needs that calls the C library, and what the
-// driver's library needs that it loads. The C library's own loader is one more.
+// Libraries returns the names of the image's libraries: those that a program needs to call the C library, and those
+// that the driver's library loads. The C library's own loader is one more.
 func Libraries() []string {
 	return []string{"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"}
 }
 
-// Files returns what an image takes of the package: the libraries, their loader, where it looks, and the licences.
+// Files returns the image's part of the package: the libraries, their loader, its search path, and the licences.
 func (p Package) Files(ctx context.Context) (map[string]oci.File, error) {
 	packed, err := dpkgDeb(ctx, "--fsys-tarfile", p.Path)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p Package) Files(ctx context.Context) (map[string]oci.File, error) {
 	return files, nil
 }
 
-// Control returns what the package says of itself, which scanners for vulnerabilities read.
+// Control returns the package's own description, which scanners for vulnerabilities read.
 func (p Package) Control(ctx context.Context) (string, error) {
 	out, err := dpkgDeb(ctx, "-f", p.Path)
 	return string(out), err

@@ -46,7 +46,7 @@ func member(out *tar.Writer, path string, content []byte) error {
 	return err
 }
 
-// dockerManifest returns what Docker's old image store reads in the place of the index.
+// dockerManifest returns the document that Docker's old image store reads in the place of the index.
 func dockerManifest(dir string) ([]byte, error) {
 	named, index, err := open(dir)
 	if err != nil {

@@ -25,8 +25,8 @@ type Artifact struct {
 	ContentAnnotations map[string]string
 }
 
-// WriteLayout writes the artifact as an OCI layout into the folder dir, in the place of what is there, and returns the
-// digest of its manifest.
+// WriteLayout writes the artifact as an OCI layout into the folder dir, in the place of its present content, and
+// returns the digest of its manifest.
 func (a Artifact) WriteLayout(dir string) (v1.Hash, error) {
 	annotations, err := names(a.Name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a Artifact) image() (v1.Image, error) {
 	return partial.CompressedToImage(artifactImage{a.Config, text, layer})
 }
 
-// artifactImage is what an artifact has of an image. Its configuration is of another kind, and stays as it is.
+// artifactImage is an artifact's part of an image. Its configuration is of another kind, and stays as it is.
 type artifactImage struct {
 	config, manifest []byte
 	layer            v1.Layer

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Built is an image for one platform, and what is attached to it.
+// Built is an image for one platform, and its attachments.
 type Built struct {
 	Platform  v1.Platform
 	Image     v1.Image
@@ -29,7 +29,7 @@ type Bundle struct {
 	Images []Built
 }
 
-// Index returns what the name of the bundle stands for: the list of its images.
+// Index returns the list of the bundle's images.
 func (b Bundle) Index() (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range b.Images {
@@ -39,8 +39,8 @@ func (b Bundle) Index() (v1.ImageIndex, error) {
 	return mutate.Annotations(index, b.Labels).(v1.ImageIndex), nil
 }
 
-// WriteLayout writes the bundle as an OCI layout into the folder dir, in the place of what is there, and returns the
-// digest of its index.
+// WriteLayout writes the bundle as an OCI layout into the folder dir, in the place of its present content, and returns
+// the digest of its index.
 func (b Bundle) WriteLayout(dir string) (v1.Hash, error) {
 	index, err := b.Index()
 	if err != nil {
@@ -85,7 +85,7 @@ func (b Bundle) writeDocuments(path layout.Path) error {
 	return nil
 }
 
-// tagAnnotation has the tag of what is named in a layout.
+// tagAnnotation has the tag of a named object in a layout.
 const tagAnnotation = "org.opencontainers.image.ref.name"
 
 // names are the annotations by which tools find the name of an image in a layout: containerd wants it whole, others the

@@ -19,7 +19,7 @@ type Document struct {
 	Content []byte
 }
 
-// attach returns a document as what registries list among the referrers of image.
+// attach returns a document in the form that registries list among the referrers of image.
 func (d Document) attach(image v1.Image) (v1.Image, error) {
 	subject, err := partial.Descriptor(image)
 	if err != nil {

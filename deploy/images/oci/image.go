@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Config says how an image runs.
+// Config describes how an image runs.
 type Config struct {
 	Platform        v1.Platform
 	Entrypoint, Env []string
 	// User is the numeric user and group, with a colon; "" is root.
 	User   string
 	Labels map[string]string
-	// Created is when the image says it was made.
+	// Created is the image's date of creation.
 	Created time.Time
 }
 

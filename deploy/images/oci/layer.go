@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// File is what stands at one path of a layer.
+// File is the file at one path of a layer.
 type File struct {
 	// Mode holds the permissions, and fs.ModeDir or fs.ModeSymlink.
 	Mode fs.FileMode
@@ -40,7 +40,7 @@ func Text(content string) File { return File{0o644, []byte(content)} }
 func Folder(mode fs.FileMode) File { return File{Mode: fs.ModeDir | mode} }
 
 // Layer packs files, keyed by absolute path, owned by root, with no time. Folders above them come with the layer. The
-// compressed layer is kept in the folder cache under the digest of what it holds, so that packing the same files again
+// compressed layer is kept in the folder cache under the digest of its content, so that packing the same files again
 // costs no compression.
 func Layer(files map[string]File, cache string) (v1.Layer, error) {
 	packed, err := pack(files)

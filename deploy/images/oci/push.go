@@ -16,7 +16,7 @@ import (
 type Destination struct {
 	// Repository is the registry and the path in it.
 	Repository string
-	// Tag is what the image is called there; "" is the tag that it has in its layout.
+	// Tag is the image's tag there; "" is the tag that it has in its layout.
 	Tag string
 	// PlainHTTP speaks HTTP without TLS to registries other than those of this machine.
 	PlainHTTP bool
@@ -54,7 +54,7 @@ func Push(ctx context.Context, dir string, to Destination) (name.Digest, error) 
 	return repository.Digest(descriptor.Digest.String()), nil
 }
 
-// named returns what the name of a layout stands for: a list of images, or an artifact.
+// named returns the named object of a layout: a list of images, or an artifact.
 func named(dir string) (v1.Descriptor, remote.Taggable, error) {
 	d, index, err := open(dir)
 	if !errors.Is(err, errNoIndex) {
@@ -75,7 +75,7 @@ func named(dir string) (v1.Descriptor, remote.Taggable, error) {
 	return list.Manifests[0], artifact, err
 }
 
-// pushDocuments sends what refers to the images of a layout.
+// pushDocuments sends the documents that refer to the images of a layout.
 func pushDocuments(dir string, to name.Repository, with []remote.Option) error {
 	return eachDocument(dir, func(digest v1.Hash, artifact v1.Image) error {
 		if err := remote.Write(to.Digest(digest.String()), artifact, with...); err != nil {

@@ -12,8 +12,8 @@ import (
 // SignatureSuffix ends the folder of a signature's layout, beside the layout that it is of.
 const SignatureSuffix = ".sig"
 
-// Signature is what `cosign verify` looks for beside an image: the artifact with the tag sha256-DIGEST.sig in its repository.
-// sign signs a text.
+// Signature is the artifact that `cosign verify` looks for beside an image: it has the tag sha256-DIGEST.sig in its
+// repository. sign signs a text.
 func Signature(repository string, digest v1.Hash, sign func(text []byte) ([]byte, error)) (Artifact, error) {
 	var payload struct {
 		Critical struct {

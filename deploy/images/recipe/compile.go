@@ -49,7 +49,7 @@ func (r Recipe) compile(ctx context.Context, o *Options, p v1.Platform) ([]byte,
 	return program, nil
 }
 
-// environment sets all that could change what the compiler makes.
+// environment sets all variables that could change the compiler's output.
 func (r Recipe) environment(o *Options, p v1.Platform) ([]string, error) {
 	env := append(o.environment(), "GOOS="+p.OS, "GOARCH="+p.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off",
 		"GOFLAGS=-mod=readonly", "GOWORK=off")

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/sbom"
 )
 
-// contents are the layers of an image, the lowest first, and what is in them.
+// contents are the layers of an image, the lowest first, and their files.
 type contents struct {
 	layers     []map[string]oci.File
 	components []sbom.Component
@@ -28,7 +28,7 @@ const (
 	group  = "root:x:0:\nnonroot:x:65532:\n"
 )
 
-// contents puts together what an image holds, from its compiled program.
+// contents puts together the content of an image, from its compiled program.
 func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program []byte) (contents, error) {
 	bottom := map[string]oci.File{"/etc/passwd": oci.Text(passwd), "/etc/group": oci.Text(group)}
 	component, texts, err := describe(ctx, o, program)
@@ -71,7 +71,7 @@ func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program
 	return c, nil
 }
 
-// describe says what a program consists of, with the texts of the licences.
+// describe lists the parts of a program, with the texts of the licences.
 func describe(ctx context.Context, o *Options, program []byte) (sbom.Component, licenses, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
@@ -84,8 +84,8 @@ func describe(ctx context.Context, o *Options, program []byte) (sbom.Component, 
 	return sbom.Program(info, o.Version, fmt.Sprintf("%x", sha256.Sum256(program)), texts.of), texts, nil
 }
 
-// cLibrary returns what an image has of Debian's C library, with what tells scanners and NVIDIA's container tools that
-// it is Debian's: the former look for the package, the latter for where the driver's libraries belong.
+// cLibrary returns an image's part of Debian's C library, with the files by which scanners and NVIDIA's container tools
+// recognize Debian's: the former look for the package, the latter for the place of the driver's libraries.
 func cLibrary(ctx context.Context, o *Options, arch string) (sbom.Component, map[string]oci.File, error) {
 	lock, err := debian.Locked()
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 )
 
 // licenses are the texts that come with modules, keyed by module and file name. Nearly all licences want them to go
-// along with what is distributed.
+// along with a distribution.
 type licenses map[string]map[string]string
 
-// own is the module of this checkout, standard what the standard library is called.
+// own is the module of this checkout, standard the name of the standard library.
 const (
 	own      = "github.com/gpuslice/gpuslice"
 	standard = "std"

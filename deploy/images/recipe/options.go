@@ -13,13 +13,13 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/debian"
 )
 
-// Options say what to build, and where.
+// Options describe a build and its place.
 type Options struct {
 	// Checkout is the folder of the sources, Out the one that takes the images, Cache one that makes the next build quick.
 	Checkout, Out, Cache string
 	// Environment is that of Go's commands; nil is this process's.
 	Environment []string
-	// Repository is what the names of the images begin with, Version their tag and what the programs say they are.
+	// Repository begins the names of the images, Version is their tag and the programs' own version.
 	Repository, Version string
 	// Revision is the commit, "" where it is not known. It is a label and changes nothing else.
 	Revision  string
@@ -29,9 +29,9 @@ type Options struct {
 	// Debs is a folder with Debian's packages; Newest takes a newer C library where the locked one is not to be had.
 	Debs   string
 	Newest bool
-	// Created is what the images say of when they were made. The zero time is 1970.
+	// Created is the images' date of creation. The zero time is 1970.
 	Created time.Time
-	// Say reports what takes time, and what is not as asked.
+	// Say reports slow steps, and deviations from the options.
 	Say func(format string, args ...any)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/sbom"
 )
 
-// Program is a compiled program, and what goes along with it.
+// Program is a compiled program, and the documents beside it.
 type Program struct {
 	Content   []byte
 	Component sbom.Component

@@ -4,7 +4,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Recipe says what one image holds.
+// Recipe describes one image.
 type Recipe struct {
 	// Name is the last part of the image's name.
 	Name, Description string

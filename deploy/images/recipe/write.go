@@ -9,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
 
-// write places a bundle in the folder of images, after what lay there of an earlier build is gone. It returns nil where
-// there is no image for any platform.
+// write places a bundle in the folder of images, after that of an earlier build is gone. It returns nil if there is no
+// image for any platform.
 func (r Recipe) write(o *Options, b oci.Bundle) (*Image, error) {
 	image := &Image{Name: b.Name, Layout: filepath.Join(o.Out, r.Name), Archive: filepath.Join(o.Out, r.Name+".tar"), Sizes: map[string]int64{}}
 	if err := r.clear(o); err != nil || len(b.Images) == 0 {
@@ -56,7 +56,7 @@ func archive(i *Image) error {
 	return errors.Join(oci.WriteArchive(i.Layout, f), f.Close())
 }
 
-// size is what a node pulls.
+// size is the number of bytes that a node pulls.
 func size(i oci.Built) (int64, error) {
 	layers, err := i.Image.Layers()
 	if err != nil {

@@ -16,17 +16,17 @@ type Component struct {
 	License string
 	// Digest is the SHA-256 of the file that the component came in, where there is one.
 	Digest string
-	// Remark says where it came from or what to know of it.
+	// Remark is its source, or another note on it.
 	Remark string
-	// Parts are what is linked into it.
+	// Parts are linked into it.
 	Parts []Component
 }
 
-// Unknown is the licence of what has none that we recognise.
+// Unknown is the licence of a component without one that we recognise.
 const Unknown = "NOASSERTION"
 
-// Program describes a Go program with the modules linked into it. License tells that of a module by its path, "std" for
-// the standard library.
+// Program describes a Go program with the modules linked into it. License returns that of a module by its path, "std"
+// for the standard library.
 func Program(info *buildinfo.BuildInfo, version, digest string, license func(module string) string) Component {
 	_, file, _ := strings.Cut(info.Path, info.Main.Path+"/")
 	c := Component{

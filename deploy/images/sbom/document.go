@@ -14,7 +14,7 @@ import (
 // MediaType is that of the documents.
 const MediaType = "application/spdx+json"
 
-// Subject is what a document is about: an image, or an archive of programs.
+// Subject is the subject of a document: an image, or an archive of programs.
 type Subject struct {
 	// Name is without a tag, Platform as in linux/amd64, Digest that of the image's manifest or of the archive, with its algorithm.
 	Name, Version, Platform, Digest string

@@ -1,2 +1,2 @@
-// Package commandline reads what a container runs from its command and arguments, through shells and inits.
+// Package commandline finds the program that a container runs from its command and arguments, through shells and inits.
 package commandline

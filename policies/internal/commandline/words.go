@@ -206,7 +206,7 @@ func AnyFlag(words []Word, flags []string) string {
 	return flags[i]
 }
 
-// Glob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
+// Glob is path.Match with a shortcut for texts without a wildcard, which is nearly all of them.
 func Glob(pattern, text string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return pattern == text

@@ -17,10 +17,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// decoder fills Go values from a document's tree by their json tags, strictly and case-sensitively. It goes on
-// after a problem, so that all are reported at once, each with its path and line. What cannot be used is left out.
+// decoder fills Go values from a document's tree by their json tags, strictly and case-sensitively. It goes on after a
+// problem, so that all are reported at once, each with its path and line. Values with a problem are left out.
 //
-// encoding/json and its relatives stop at the first value that does not fit, do not tell where it is, and read 1e400
+// encoding/json and its relatives stop at the first value that does not fit, do not report its place, and read 1e400
 // before anyone can bound it; here numbers are the text that was written.
 type decoder struct{ problems field.ErrorList }
 
@@ -54,7 +54,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if v.Kind() == reflect.Pointer {
 		target := reflect.New(v.Type().Elem())
 		if _, amount := target.Interface().(*quantity.MiB); amount && n.Value == "0" {
-			v.Set(target) // 0 says something where a missing value says something else: none, or no reserve
+			v.Set(target) // 0 and a missing value differ: none, or no reserve
 			return
 		}
 		before := len(d.problems)
@@ -89,7 +89,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	}
 }
 
-// text fills amounts and fractions. Unlike JSON it takes numbers too: fraction: 0.25 means what it says.
+// text fills amounts and fractions. Unlike JSON it takes numbers too: fraction: 0.25.
 func (d *decoder) text(n *yaml.Node, target encoding.TextUnmarshaler, path *field.Path) {
 	if n.Kind != yaml.ScalarNode {
 		d.reject(path, n, "accepted: a quantity, not a %s", kindOf(n))
@@ -100,7 +100,7 @@ func (d *decoder) text(n *yaml.Node, target encoding.TextUnmarshaler, path *fiel
 	}
 }
 
-// quoted fills what reads itself from a JSON string: durations.
+// quoted fills types that read themselves from a JSON string: durations.
 func (d *decoder) quoted(n *yaml.Node, target json.Unmarshaler, path *field.Path) {
 	text, err := json.Marshal(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || len(n.Value) > quantity.MaxText || target.UnmarshalJSON(text) != nil {
@@ -133,7 +133,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path) {
 	}
 }
 
-// entries calls f for each key of a mapping, and rejects what is no mapping, keys that are no text, and repeated ones.
+// entries calls f for each key of a mapping, and rejects other nodes, keys that are no text, and repeated ones.
 func (d *decoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.reject(path, n, "accepted: a mapping of keys to values, not a %s", kindOf(n))
@@ -227,8 +227,8 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path *field.Path) {
 	}
 }
 
-// Entries reads a mapping of names to values of one kind: what can be read of it, and its problems. known returns
-// what is wrong with a name, whose value is not read then; check reports what is wrong with a value, or a field of it.
+// Entries reads a mapping of names to values of one kind: the readable entries, and problems. known returns the error
+// of a name, whose value is not read then; check reports errors of a value, or of a field of it.
 func Entries[T any](root *yaml.Node, known func(name string) string, check func(value T, report func(field, format string, args ...any))) (map[string]T, field.ErrorList) {
 	d := &decoder{}
 	out := make(map[string]T, len(root.Content)/2)

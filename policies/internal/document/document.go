@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
@@ -25,9 +26,9 @@ const (
 	MaxProblems = 64
 )
 
-// Read parses the one YAML (or JSON) document in data into its tree, and rejects what nobody needs: anchors and
-// aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents. accepted says what the
-// document should be.
+// Read parses the one YAML (or JSON) document in data into its tree, and rejects constructs that nobody needs: anchors
+// and aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents. accepted describes
+// the expected document.
 func Read(data []byte, accepted string) (*yaml.Node, *field.Error) {
 	if problem := checkText(data, accepted); problem != nil {
 		return nil, problem
@@ -54,7 +55,7 @@ func Read(data []byte, accepted string) (*yaml.Node, *field.Error) {
 }
 
 // Shorten cuts a value that a message repeats.
-func Shorten(value string) string { return message.Shorten(value, maxRepeated) }
+func Shorten(value string) string { return shorten.Text(value, maxRepeated) }
 
 // Problem is a problem of the document as a whole.
 func Problem(detail string) *field.Error {
@@ -75,7 +76,7 @@ func checkText(data []byte, accepted string) *field.Error {
 	return nil
 }
 
-// syntax says what the parser met. It names tabs, which the parser does not.
+// syntax describes a parser's error. It names tabs, which the parser does not.
 func syntax(data []byte, err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	number := 0

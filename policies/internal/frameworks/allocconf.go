@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
 // allocKey is the key with which PyTorch caps itself, and allocBackend the one that makes it forget the cap.
@@ -70,7 +72,7 @@ func readAllocConf(value string, a amounts) error {
 	for _, pair := range allocPairs(value) {
 		switch {
 		case pair[0] == allocBackend && pair[1] != "native":
-			return fmt.Errorf("backend %q ignores a memory fraction", shorten(pair[1]))
+			return fmt.Errorf("backend %q ignores a memory fraction", shorten.Text(pair[1], maxQuoted))
 		case pair[0] == allocKey:
 			err = readFraction(pair[1], a)
 		}
@@ -119,11 +121,11 @@ func (c *compiled) confErrors(at *field.Path, text string) field.ErrorList {
 		known := c.conf[key]
 		switch {
 		case known.allowed == nil:
-			errs = append(errs, field.NotSupported(at, shorten(key), c.confKeys()))
+			errs = append(errs, field.NotSupported(at, shorten.Text(key, maxQuoted), c.confKeys()))
 		case slices.Contains(seen, key):
 			errs = append(errs, field.Duplicate(at, key))
 		case !known.allowed.MatchString(value):
-			errs = append(errs, field.Invalid(at, shorten(entry), "accepted is "+key+":"+c.AllocConf.Keys[key].Value))
+			errs = append(errs, field.Invalid(at, shorten.Text(entry, maxQuoted), "accepted is "+key+":"+c.AllocConf.Keys[key].Value))
 		}
 		seen = append(seen, key)
 	}

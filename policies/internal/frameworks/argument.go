@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
@@ -26,7 +27,7 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	case err != nil:
 		e.argumentUnknown(a, found, err)
 	case found && !readable:
-		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten(word), most))
+		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten.Text(word, maxQuoted), most))
 		e.reasons = append(e.reasons, a.Flag+" is known at run time only")
 	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
 		e.argumentMissing(p, a, most)
@@ -57,7 +58,7 @@ func (e *evaluation) argumentMissing(p *compiled, a Argument, most string) {
 func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) {
 	err := atMost(value, most)
 	if err != nil {
-		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, shorten(value), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
+		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, shorten.Text(value, maxQuoted), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
 		return
 	}
 	if a.Cap {
@@ -65,7 +66,7 @@ func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) 
 	}
 }
 
-// object denies or rewrites where policy says so, and warns elsewhere.
+// object denies or rewrites if policy does, and warns elsewhere.
 func (e *evaluation) object(p *compiled, a Argument, most, says string) {
 	mode := e.in.Switches[p.Name].Arguments
 	if mode == ArgumentsRewrite {

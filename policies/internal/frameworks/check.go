@@ -10,13 +10,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
-// Names of labels are lower case; names of variables are what a shell can export.
+// Names of labels are lower case; a shell can export names of variables.
 var (
 	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
 	formulaPattern = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// check reports what decoding cannot see: names, formulas and references that do not exist.
+// check reports errors that decoding cannot see: names, formulas and references that do not exist.
 func (ps *problems) check(p *Profile) {
 	if !namePattern.MatchString(p.Name) || p.Name == None {
 		ps.add("name", "%q is no name for a profile", p.Name)

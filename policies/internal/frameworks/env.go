@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
 // theirs is a variable as the user wrote it. Readable is false when the value is known at run time only.
@@ -67,7 +69,7 @@ func readFraction(value string, a amounts) error {
 func atMost(value, most string) error {
 	got, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(got > 0 && got <= 1) {
-		return fmt.Errorf("%q is no fraction above 0", shorten(value))
+		return fmt.Errorf("%q is no fraction above 0", shorten.Text(value, maxQuoted))
 	}
 	if limit, err := strconv.ParseFloat(most, 64); err != nil || got > limit {
 		return fmt.Errorf("%w (%s)", errWider, most)
@@ -79,7 +81,7 @@ func readBytes(value string, a amounts) error {
 	if percent, isPercent := strings.CutSuffix(value, "%"); isPercent {
 		share, err := strconv.ParseFloat(percent, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no percentage", shorten(value))
+			return fmt.Errorf("%q is no percentage", shorten.Text(value, maxQuoted))
 		}
 		return readFraction(strconv.FormatFloat(share/100, 'f', -1, 64), a)
 	}
@@ -98,7 +100,7 @@ func readInteger(value string, unit int64, a amounts) error {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n <= 0 {
-		return fmt.Errorf("%q is no number above 0", shorten(value))
+		return fmt.Errorf("%q is no number above 0", shorten.Text(value, maxQuoted))
 	}
 	if n > budget/unit {
 		return fmt.Errorf("%w (%d)", errWider, budget/unit)
@@ -112,9 +114,9 @@ func readHeadroom(value string, a amounts) error {
 		return err
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
-	// TensorFlow ignores the variable when it is more than what is free.
+	// TensorFlow ignores the variable when it exceeds the free memory.
 	if err != nil || n < (least+mebibyte-1)/mebibyte || n > (a.total-a.allowance)/mebibyte {
-		return fmt.Errorf("%q does not leave %s of the device free", shorten(value), size(least))
+		return fmt.Errorf("%q does not leave %s of the device free", shorten.Text(value, maxQuoted), size(least))
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package frameworks
 
 import corev1 "k8s.io/api/core/v1"
 
-// View says what a process in the container sees of its device's memory. Which formula is right follows from it.
+// View is the memory of its device as a process in the container sees it. The right formula follows from it.
 type View string
 
 const (
@@ -24,8 +24,8 @@ type Input struct {
 	Container      *corev1.Container // image, command, args, env, envFrom; never changed
 	Pod            *corev1.Pod       // annotations and security context; never changed
 	Framework      string            // "pytorch-2.4", "jax", None; "" when nobody said
-	SliceBytes     int64             // what the container was given
-	LimitBytes     int64             // what it may burst to; caps use it; below SliceBytes it counts as SliceBytes
+	SliceBytes     int64             // the container's slice
+	LimitBytes     int64             // its burst limit; caps use it; below SliceBytes it counts as SliceBytes
 	TotalBytes     int64             // device memory; 0 when not known
 	AllowanceBytes int64             // memory of one process outside the framework's allocator
 	Processes      int               // processes of the container that share one GPU; below 1 counts as 1

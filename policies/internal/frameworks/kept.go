@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
-// kept looks for the user's own setting of what s would set, as an argument or under any of its names, and says what
-// becomes of it. It returns true when there is one: ours is not set then.
+// kept looks for the user's own setting in place of s, as an argument or under any of its names, and reports its
+// effect. It returns true when there is one: ours is not set then.
 func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 	theirs := e.theirs(s.Name, spec)
 	if len(theirs) == 0 {
@@ -27,7 +28,7 @@ func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 	}
 	err := e.uncappedError(first, spec)
 	if err == nil {
-		e.cap(fmt.Sprintf("%s=%s, the pod's own (%s)", first.name, shorten(first.value), choice.people()))
+		e.cap(fmt.Sprintf("%s=%s, the pod's own (%s)", first.name, shorten.Text(first.value, maxQuoted), choice.people()))
 		return true
 	}
 	says := fmt.Sprintf("%s=%s stays, and holds no cap: %v", first.name, first.show(), err)
@@ -97,7 +98,7 @@ func (e *evaluation) uncappedError(theirs theirs, spec Variable) error {
 	return read(theirs.value, e.amounts)
 }
 
-// usersMatter reports whether the user can do something about it: not when the pool is what leaves the question open.
+// usersMatter reports whether the user can do something about it: not when the pool leaves the question open.
 func usersMatter(err error) bool {
 	for _, ours := range []error{errNoTotal, errSliced, errView, errWhole, errFree} {
 		if errors.Is(err, ours) {

@@ -135,7 +135,7 @@ func All() []Profile {
 	return all
 }
 
-// Names returns the names of the built-in profiles, sorted: what the framework label may begin with.
+// Names returns the names of the built-in profiles, sorted: the first words of framework labels.
 func Names() []string {
 	names := make([]string, 0, len(table))
 	for _, p := range table {

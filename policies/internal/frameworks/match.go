@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
-// search is what a container shows: its image, and the words of its command line.
+// search holds the evidence of a container: its image, and the words of its command line.
 type search struct {
 	image image
 	words []commandline.Word
@@ -32,7 +33,7 @@ func choose(in *Input, found search) (choice, *Denial) {
 	p, rest := called(table, strings.ToLower(in.Framework))
 	if p == nil {
 		return choice{}, &Denial{DeniedFramework, fmt.Sprintf("framework %q is not known; write one of %s, with -VERSION if wanted, or %s",
-			shorten(in.Framework), strings.Join(Names(), ", "), None)}
+			shorten.Text(in.Framework, maxQuoted), strings.Join(Names(), ", "), None)}
 	}
 	if rest == "" {
 		return withVersion(in, found, p), nil
@@ -40,7 +41,7 @@ func choose(in *Input, found search) (choice, *Denial) {
 	version, ok := parseVersion(rest)
 	if !ok {
 		return choice{}, &Denial{DeniedFramework, fmt.Sprintf("framework %q: %q is no version; write for example %s-2.4",
-			shorten(in.Framework), shorten(rest), p.Name)}
+			shorten.Text(in.Framework, maxQuoted), shorten.Text(rest, maxQuoted), p.Name)}
 	}
 	return choice{p, version, VersionFromLabel}, nil
 }
@@ -59,8 +60,8 @@ func called(table []*compiled, text string) (*compiled, string) {
 	return found, strings.TrimPrefix(strings.TrimPrefix(text, found.Name), "-")
 }
 
-// recognise returns the profile of what runs in the container, and nil when nothing is recognised. A server comes before
-// the framework that it runs on, since images of the framework carry servers too.
+// recognise returns the profile of the framework in the container, and nil when nothing is recognised. A server comes
+// before the framework that it runs on, since images of the framework carry servers too.
 func recognise(table []*compiled, switches map[string]Switch, found search) *compiled {
 	var byImage, byCommand *compiled
 	for _, p := range table {
@@ -90,7 +91,7 @@ func runs(p *compiled, words []commandline.Word) bool {
 	return false
 }
 
-// withVersion adds the version that policy or the image tells.
+// withVersion adds the version from policy or the image.
 func withVersion(in *Input, found search, p *compiled) choice {
 	if p == nil {
 		return choice{}
@@ -104,7 +105,7 @@ func withVersion(in *Input, found search, p *compiled) choice {
 	return choice{profile: p}
 }
 
-// imageVersion returns the version that the image tells, as far as it can be believed.
+// imageVersion returns the version in the image's name, as far as it can be believed.
 func (c *compiled) imageVersion(image image) version {
 	return c.believed(readVersion(c.versions, image))
 }
@@ -118,8 +119,8 @@ func (c *compiled) believed(v version) version {
 	return v
 }
 
-// beneath returns the profile of the framework that c runs on, with its version: as policy says, as the image says, or as c's own
-// version implies. The profile is nil where c stands on its own.
+// beneath returns the profile of the framework that c runs on, with its version: from policy, from the image, or
+// implied by c's own version. The profile is nil if c stands on its own.
 func (c *compiled) beneath(in *Input, found search, own version) choice {
 	choice := withVersion(in, found, c.runs)
 	if c.runs == nil || choice.version.known() {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// problems gathers what is wrong in one file, each with its path.
+// problems gathers the errors of one file, each with its path.
 type problems []error
 
 func (ps *problems) add(at, format string, args ...any) {

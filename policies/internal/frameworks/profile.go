@@ -15,7 +15,7 @@ func DefaultAllowance(gpus int) int64 {
 	return 512 << 20
 }
 
-// For returns what the container's framework profile sets, warns of and denies. It never changes its input.
+// For returns the settings, warnings and denials of the container's framework profile. It never changes its input.
 func For(in Input) Result {
 	out := Result{}
 	if in.Container == nil {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
@@ -16,7 +17,7 @@ func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	word := a.Flag + "=" + most
 	e.out.Args = append(e.out.Args, word)
 	if given, found := commandline.Flag(e.found.words, a.Flag); found {
-		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, shorten(given), size(e.amounts.share), size(e.amounts.total), word))
+		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, shorten.Text(given, maxQuoted), size(e.amounts.share), size(e.amounts.total), word))
 	} else {
 		e.out.Notes = append(e.out.Notes, fmt.Sprintf("%s is added to its arguments: %s", word, a.Default))
 	}
@@ -27,7 +28,7 @@ func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	e.reasons = append(e.reasons, word+" does not bound the whole process")
 }
 
-// unseen says why a flag at the end of the container's arguments might not reach one of the commands, or "".
+// unseen is the reason why a flag at the end of the container's arguments might not reach one of the commands, or "".
 func unseen(c *corev1.Container, commands []string) string {
 	if len(c.Command)+len(c.Args) == 0 {
 		return "the whole command line is the image's own"

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
 // evaluation works out one container's result, profile by profile.
@@ -14,10 +16,10 @@ type evaluation struct {
 	out     *Result
 	amounts amounts
 	reasons []string // why nothing is capped, the strongest first
-	uncaps  string   // what takes every cap of the profile away; "" when nothing does
+	uncaps  string   // the setting that removes every cap of the profile; "" when nothing does
 }
 
-// run evaluates the chosen profile, what only its arguments can say, and then the profile beneath it.
+// run evaluates the chosen profile, the rules that depend on its arguments, and then the profile beneath it.
 func (e *evaluation) run(choice choice) {
 	e.amounts = amountsOf(e.in)
 	p := choice.profile
@@ -84,7 +86,7 @@ func (c *compiled) applies(rule int, v version, in *Input) bool {
 	return bounds.holds(v)
 }
 
-// uncapped returns what the user set that takes the profile's caps away, and warns of it.
+// uncapped returns the user's setting that removes the profile's caps, and warns about it.
 func (e *evaluation) uncapped(p *compiled) string {
 	for _, u := range p.Uncaps {
 		theirs, found := lookup(e.in.Container, u.Name)
@@ -104,7 +106,7 @@ func (t theirs) show() string {
 	if !t.readable {
 		return "(known at run time)"
 	}
-	return shorten(t.value)
+	return shorten.Text(t.value, maxQuoted)
 }
 
 // setting settles one variable: the user's own stays, a guarded one is left to envFrom, else ours is set. It returns

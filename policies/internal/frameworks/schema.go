@@ -2,18 +2,18 @@ package frameworks
 
 // Profile is one framework, as its YAML file describes it. The file is decoded strictly and case-sensitively.
 type Profile struct {
-	Name        string              `json:"name"`                // what labels and policies say
-	Title       string              `json:"title"`               // what people say
+	Name        string              `json:"name"`                // for labels and policies
+	Title       string              `json:"title"`               // for people
 	Description string              `json:"description"`         // how the framework can be bounded
 	Sources     []string            `json:"sources,omitempty"`   // where the facts come from
 	Match       Match               `json:"match"`               // how a container is recognised
-	Versions    []versionSpec       `json:"versions,omitempty"`  // how an image tells the version; the first that fits
+	Versions    []versionSpec       `json:"versions,omitempty"`  // how an image shows the version; the first that fits
 	Believe     *Range              `json:"believe,omitempty"`   // a version outside is a tag that meant something else
 	Runs        *runsSpec           `json:"runs,omitempty"`      // the framework beneath
 	AllocConf   *AllocConf          `json:"allocConf,omitempty"` // settings text that policy may replace
-	Variables   map[string]Variable `json:"variables,omitempty"` // what the rules may set
+	Variables   map[string]Variable `json:"variables,omitempty"` // variables that rules may set
 	Uncaps      []Uncap             `json:"uncaps,omitempty"`    // user settings that take a cap away
-	Shim        *Range              `json:"shim,omitempty"`      // what guard/shim can cap
+	Shim        *Range              `json:"shim,omitempty"`      // releases that guard/shim can cap
 	Rules       []Rule              `json:"rules,omitempty"`     // the first rule that can give a variable does
 	Arguments   []Argument          `json:"arguments,omitempty"` // limits that exist only on the command line
 }
@@ -35,8 +35,8 @@ type versionSpec struct {
 	Steps      []stepSpec `json:"steps,omitempty"`
 }
 
-// stepSpec maps versions of a distribution to one of the framework: from From on it is Is. The last step of a list is open:
-// what came later has that version or a newer one.
+// stepSpec maps versions of a distribution to one of the framework: from From on it is Is. The last step of a list is
+// open: later versions have that version or a newer one.
 type stepSpec struct {
 	From string `json:"from"`
 	Is   string `json:"is"`
@@ -51,9 +51,9 @@ type Range struct {
 // runsSpec names the profile of the framework beneath, whose rules apply too.
 type runsSpec struct {
 	Profile      string        `json:"profile"`
-	Versions     []versionSpec `json:"versions,omitempty"`     // where the image tells it directly
+	Versions     []versionSpec `json:"versions,omitempty"`     // if the image shows it directly
 	Steps        []stepSpec    `json:"steps,omitempty"`        // by the version of the outer framework
-	OverridesCap bool          `json:"overridesCap,omitempty"` // the outer framework sets the inner cap anew
+	OverridesCap bool          `json:"overridesCap,omitempty"` // the outer framework sets the inner cap again
 }
 
 // AllocConf is a settings text with a default and the keys that policy may use in its place.
@@ -69,7 +69,7 @@ type allocSpec struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Variable is what is known of a variable that a rule may set.
+// Variable describes a variable that a rule may set.
 type Variable struct {
 	Names     []string `json:"names,omitempty"`     // all names of this setting, the one in force first; default: its own
 	Flags     []string `json:"flags,omitempty"`     // arguments that say the same and win
@@ -78,22 +78,22 @@ type Variable struct {
 	Reads     string   `json:"reads,omitempty"`     // how a user's own value is compared with ours
 }
 
-// Uncap is a user's variable that takes the cap away. Values empty means any value; Says tells people why.
+// Uncap is a user's variable that removes the cap. Values empty means any value; Says is the reason, for people.
 type Uncap struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values,omitempty"`
 	Says   string   `json:"says"`
 }
 
-// Rule sets variables when its condition holds. Uncapped says why the rule's variables hold no cap.
+// Rule sets variables when its condition holds. Uncapped is the reason why the rule's variables hold no cap.
 type Rule struct {
 	When     When      `json:"when,omitempty"`
 	Uncapped string    `json:"uncapped,omitempty"`
 	Set      []Setting `json:"set,omitempty"`
 }
 
-// When is a rule's condition; what is left out holds always. A version that is not known is in no range, and meets
-// Unknown alone.
+// When is a rule's condition; an omitted field always holds. An unknown version is in no range, and meets Unknown
+// alone.
 type When struct {
 	Range   `json:",inline"`
 	Unknown bool   `json:"unknown,omitempty"`
@@ -115,7 +115,7 @@ type Argument struct {
 	Most    string   `json:"most"`             // formula of the largest value that fits
 	Views   []View   `json:"views"`            // where it is needed
 	Unless  []string `json:"unless,omitempty"` // arguments that switch it off
-	Default string   `json:"default"`          // what happens without it, for people
+	Default string   `json:"default"`          // the effect of omitting it, for people
 	Takes   string   `json:"takes,omitempty"`  // the value that counts without it
 	Cap     bool     `json:"cap,omitempty"`    // a small enough value bounds the whole process
 	// AppendTo are the commands that take the flag at the end of their arguments, where the last of a name counts.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
-// shim lets the shim cap what reads no limit from its environment, where policy has it on.
+// shim lets the shim cap releases that read no limit from their environment, if policy has it on.
 func (e *evaluation) shim(choice choice) {
 	p := choice.profile
 	mode := e.in.Switches[p.Name].ShimMode()
@@ -25,18 +25,18 @@ func (e *evaluation) shim(choice choice) {
 	case errors.Is(err, shim.ErrNoVariable) && choice.version.known() && len(e.reasons) > 0:
 		e.reasons[0] += "; " + err.Error()
 		return
-	default: // nobody asked for the shim
+	default: // nobody requested the shim
 		return
 	}
 	limit := strconv.FormatInt(e.amounts.budget, 10)
 	e.out.Shim = way
-	e.out.Env = append(e.out.Env, Env{Name: envvar.AllocatorBytes, Value: limit, Cap: choice.version.known()})
+	e.out.Env = append(e.out.Env, Env{Name: nvidia.EnvAllocatorBytes, Value: limit, Cap: choice.version.known()})
 	if !choice.version.known() {
 		e.reasons = append([]string{fmt.Sprintf("the shim caps %s from %s on, and the version is not known; the label gpuslice.dev/framework can say it",
 			p.Title, p.shim.from)}, e.reasons...)
 		return
 	}
-	e.cap(fmt.Sprintf("%s=%s, by the shim (%s)", envvar.AllocatorBytes, limit, choice.people()))
+	e.cap(fmt.Sprintf("%s=%s, by the shim (%s)", nvidia.EnvAllocatorBytes, limit, choice.people()))
 }
 
 // shimWay is how the container loads the shim, or why it cannot or need not.

@@ -7,34 +7,34 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
-// What policy may do about an argument that takes more than the slice.
+// Policy's choices for an argument that takes more than the slice.
 const (
 	ArgumentsWarn    = "warn"
 	ArgumentsRewrite = "rewrite"
 	ArgumentsDeny    = "deny"
 )
 
-// Switch is what policy may say about one profile. Its zero value leaves the profile as it is.
+// Switch is a policy's settings of one profile. Its zero value leaves the profile as it is.
 type Switch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
-	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
-	Arguments string   `json:"arguments,omitempty"` // what becomes of arguments that do not hold the slice; default warn
-	Shim      string   `json:"shim,omitempty"`      // whether the shim caps releases that read no limit from their environment: "off"; "variable" (default: where the pod's env has a literal PYTHONPATH); "on" (also by the container's command); "env-files" (also containers whose image alone says what runs; the cluster has the feature EnvFiles)
+	Version   string   `json:"version,omitempty"`   // if neither label nor policy's framework has one
+	Arguments string   `json:"arguments,omitempty"` // handling of arguments that exceed the slice; default warn
+	Shim      string   `json:"shim,omitempty"`      // whether the shim caps releases that read no limit from their environment: "off"; "variable" (default: where the pod's env has a literal PYTHONPATH); "on" (also by the container's command); "env-files" (also containers whose program only the image names; the cluster has the feature EnvFiles)
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
 }
 
-// argumentModes returns what policy may do about arguments, the laxest first.
+// argumentModes returns policy's choices for arguments, the laxest first.
 func argumentModes() []string {
 	return []string{ArgumentsWarn, ArgumentsRewrite, ArgumentsDeny}
 }
 
-// Strictness orders what policy does about arguments: more is stricter.
+// Strictness orders policies on arguments: more is stricter.
 func (s Switch) Strictness() int {
 	return slices.Index(argumentModes(), cmp.Or(s.Arguments, ArgumentsWarn))
 }
 
-// ShimMode returns what policy says of the shim.
+// ShimMode returns the policy on the shim.
 func (s Switch) ShimMode() string { return cmp.Or(s.Shim, shim.Variable) }
 
 func (s Switch) Off() bool { return s.Enabled != nil && !*s.Enabled }

@@ -5,10 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
-// SwitchErrors validates what policy says about the profile called name, with every problem under path.
+// SwitchErrors validates policy's settings of the profile called name, with every problem under path.
 func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 	p := named(table, name)
 	if p == nil {
@@ -16,13 +17,13 @@ func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if _, ok := parseVersion(s.Version); s.Version != "" && !ok {
-		errs = append(errs, field.Invalid(path.Child("version"), shorten(s.Version), "write a release number such as \"2.4\""))
+		errs = append(errs, field.Invalid(path.Child("version"), shorten.Text(s.Version, maxQuoted), "write a release number such as \"2.4\""))
 	}
 	if s.Arguments != "" && !slices.Contains(argumentModes(), s.Arguments) {
-		errs = append(errs, field.NotSupported(path.Child("arguments"), shorten(s.Arguments), argumentModes()))
+		errs = append(errs, field.NotSupported(path.Child("arguments"), shorten.Text(s.Arguments, maxQuoted), argumentModes()))
 	}
 	if modes := shim.Modes(); s.Shim != "" && !slices.Contains(modes, s.Shim) {
-		errs = append(errs, field.NotSupported(path.Child("shim"), shorten(s.Shim), modes))
+		errs = append(errs, field.NotSupported(path.Child("shim"), shorten.Text(s.Shim, maxQuoted), modes))
 	} else if s.Shim != "" && p.Shim == nil {
 		errs = append(errs, field.Forbidden(path.Child("shim"), p.Title+" has no shim"))
 	}
@@ -36,7 +37,7 @@ func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 func PatternErrors(path *field.Path, patterns []string) (errs field.ErrorList) {
 	for i, text := range patterns {
 		if _, err := compilePattern(text); err != nil {
-			errs = append(errs, field.Invalid(path.Index(i), shorten(text), err.Error()))
+			errs = append(errs, field.Invalid(path.Index(i), shorten.Text(text, maxQuoted), err.Error()))
 		}
 	}
 	return errs

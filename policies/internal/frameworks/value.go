@@ -9,14 +9,14 @@ import (
 
 const mebibyte = 1 << 20
 
-// Fixed amounts of the formulas, in bytes and MiB: vLLM counts its context inside its budget, and a quarter GiB stays free for what
-// it does not count; llama.cpp leaves 1024 MiB free on a device unless told otherwise.
+// Fixed amounts of the formulas, in bytes and MiB: vLLM counts its context inside its budget, and a quarter GiB stays
+// free for memory that it does not count; llama.cpp by default leaves 1024 MiB free on a device.
 const (
 	utilizationSpare = 256 * mebibyte
 	fitDefaultMiB    = 1024
 )
 
-// amounts is what formulas compute with, in bytes per GPU.
+// amounts are the inputs of formulas, in bytes per GPU.
 type amounts struct {
 	limit     int64 // of the container
 	share     int64 // of one process: the limit divided by the processes on the GPU
@@ -67,7 +67,8 @@ func (a amounts) budgetBytes() (int64, error) {
 	return a.budget, nil
 }
 
-// below says why a part of the total would not mean what it says: the total is not the device's, not known, or not more than the part.
+// below is the reason why a part of the total would be wrong: the total is not the device's, not known, or not more
+// than the part.
 func (a amounts) below(part int64) error {
 	switch {
 	case a.view == ViewSliced:
@@ -95,12 +96,12 @@ func (a amounts) ofTotal(part, scale int64) (int64, error) {
 	return int64(q), nil
 }
 
-// beyond returns what the device has beyond one process's share, where free memory is the device's own.
+// beyond returns the device's memory beyond one process's share, if free memory is the device's own.
 func (a amounts) beyond() (int64, error) {
 	if a.view == ViewLimitedFree {
 		return 0, errFree
 	}
-	// A margin that leaves less than the context takes is more than what is free, and frameworks ignore such a margin.
+	// A margin that leaves less than the context takes exceeds the free memory, and frameworks ignore such a margin.
 	if _, err := a.budgetBytes(); err != nil {
 		return 0, err
 	}
@@ -132,13 +133,13 @@ func mebibytes(a amounts) (string, error) {
 	return strconv.FormatInt(budget/mebibyte, 10), err
 }
 
-// headroomBytes is what must stay free of the device, in bytes.
+// headroomBytes is the memory of the device that must stay free, in bytes.
 func headroomBytes(a amounts) (string, error) {
 	beyond, err := a.beyond()
 	return strconv.FormatInt(beyond, 10), err
 }
 
-// headroomMebibytes is what must stay free of the device, in MiB, rounded up.
+// headroomMebibytes is the memory of the device that must stay free, in MiB, rounded up.
 func headroomMebibytes(a amounts) (string, error) {
 	beyond, err := a.beyond()
 	return strconv.FormatInt((beyond+mebibyte-1)/mebibyte, 10), err
@@ -165,7 +166,7 @@ func utilization(a amounts) (string, error) {
 	return fmt.Sprintf("0.%04d", share), err
 }
 
-// staticFraction is SGLang's share of what is free at its start, which is never more than the total.
+// staticFraction is SGLang's share of the free memory at its start, which is never more than the total.
 func staticFraction(a amounts) (string, error) {
 	budget, err := a.budgetBytes()
 	if err != nil {

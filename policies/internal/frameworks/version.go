@@ -42,7 +42,7 @@ func releaseRank(pre bool) int {
 	return 1
 }
 
-// The number, and what may follow it before the details of a build: a pre-release, a post-release, a fourth number.
+// The number, and optional parts before the details of a build: a pre-release, a post-release, a fourth number.
 var versionPattern = regexp.MustCompile(
 	`^[vV]?((\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\.\d{1,6})*((?:a|b|rc|\.?dev)\d*)?(?:\.post\d+)?)(?:[-+_].*)?$`)
 

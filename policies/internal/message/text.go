@@ -14,14 +14,6 @@ func JoinNames[T ~string](names []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// Shorten returns text cut to most bytes, so that a hostile value cannot fill a message.
-func Shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
-
 // Quote quotes text for a message, cut so that a hostile value cannot fill a log.
 func Quote(text string) string {
 	const most = 48

@@ -1,6 +1,6 @@
 package modes
 
-// Mode says which pods of a namespace get a slice.
+// Mode selects the pods of a namespace that get a slice.
 type Mode string
 
 // The modes.
@@ -13,7 +13,7 @@ const (
 // All lists the modes, the one that governs least first.
 func All() []Mode { return []Mode{Off, OptIn, Transparent} }
 
-// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes rejects.
+// TemplatesMode is the handling of fractional quantities in workload templates, which Kubernetes rejects.
 type TemplatesMode string
 
 // The template modes.
@@ -23,7 +23,7 @@ const (
 	TemplatesRewrite TemplatesMode = "rewrite"
 )
 
-// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// NativeMode is the handling of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
 // it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
 type NativeMode string
 
@@ -31,10 +31,10 @@ type NativeMode string
 const (
 	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
 	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
-	NativeOff   NativeMode = "off"   // leave them to count what they count
+	NativeOff   NativeMode = "off"   // leave their counting as it is
 )
 
-// MIGRounding says which MIG instance an amount of memory gets that is a little more than an instance has.
+// MIGRounding selects the MIG instance for an amount of memory that is a little more than an instance has.
 type MIGRounding string
 
 // The ways of rounding.
@@ -46,7 +46,7 @@ const (
 // AllMIGRoundings lists the ways of rounding.
 func AllMIGRoundings() []MIGRounding { return []MIGRounding{MIGUp, MIGNearest} }
 
-// ClaimsMode says what becomes of pods that claim GPUs by dynamic resource allocation, which no slice bounds.
+// ClaimsMode is the handling of pods that claim GPUs by dynamic resource allocation, which no slice bounds.
 type ClaimsMode string
 
 // The claims modes.

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -22,7 +22,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 	for _, c := range append([]*candidate{chosen}, same...) {
 		term := termOf(in, c)
 		if len(term.MatchExpressions) == 0 {
-			return nil // a pool that no label tells apart: every node of its resource is as good
+			return nil // no label distinguishes the pool: every node of its resource is as good
 		}
 		if !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
 			return podspec.SameExpressions(t.MatchExpressions, term.MatchExpressions)
@@ -33,14 +33,15 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 	return terms
 }
 
-// dependsOnPool reports whether the pod is something else on a node of another pool: what it carries, or what it is counted in.
+// dependsOnPool reports whether another pool would change the pod: its content, or its quotas.
 func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
-	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 {
+	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 { // counted by pool
 		return true
 	}
 	for i := range chosen.containers {
 		p := &chosen.containers[i]
-		if p.dependsOnT() && !p.pool.Sharing().Claims || p.pool.Provider().ChangesPods() || p.pool.DriverLimits {
+		// Amounts computed from a device, a provider's edits and the driver's limits are right on this pool alone.
+		if p.dependsOnDevice() && !p.pool.Sharing().Claims || p.pool.Provider().ChangesPods() || p.pool.DriverLimits {
 			return true
 		}
 	}
@@ -50,12 +51,17 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return chosen.mayGet(&p) && !among(p.Site) })
 }
 
-// mayGet reports whether the pod could come to a node of the pool by what it requests. A claim names its class, and the size of its
-// device where that matters.
+// mayGet reports whether the pod could come to a node of the pool by its requests. A claim names its class, and the
+// size of its device if that matters.
 func (c *candidate) mayGet(p *pools.Pool) bool {
 	for i := range c.containers {
 		of := &c.containers[i]
-		if of.first.profile != "" && of.givesInstanceOf(p) || of.pool.Offer() == p.Offer() && !(p.Sharing().Claims && of.dependsOnT() && of.pool.DeviceMemory != p.DeviceMemory) {
+		if of.preferred.profile != "" && of.givesInstanceOf(p) {
+			return true
+		}
+		namesDevice := p.Sharing().Claims && of.dependsOnDevice()
+		// A claim can name the size of its device; nodes of any size offer a resource of the same name.
+		if of.pool.Offer() == p.Offer() && (!namesDevice || of.pool.DeviceMemory == p.DeviceMemory) {
 			return true
 		}
 	}
@@ -66,8 +72,8 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	term := corev1.NodeSelectorTerm{MatchExpressions: make([]corev1.NodeSelectorRequirement, 0, len(c.pool().Requirements)+1)}
 	for i := range c.containers {
 		for _, r := range c.containers[i].pool.Requirements {
-			if !hasExpression(term.MatchExpressions, r) {
-				term.MatchExpressions = append(term.MatchExpressions, r) // its values stay the pool's: the edit copies what it writes
+			if !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return podspec.SameExpression(e, r) }) {
+				term.MatchExpressions = append(term.MatchExpressions, r) // its values stay the pool's: the edit copies them
 			}
 		}
 	}
@@ -75,21 +81,17 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
 	}
 	above := func(e corev1.NodeSelectorRequirement) bool {
-		return e.Key == driver.LabelMajor && e.Operator == corev1.NodeSelectorOpGt
+		return e.Key == nvidia.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
 	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !c.pool().Declared && c.pool().DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
-			Key: driver.LabelMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(driver.FirstForGuard - 1)}})
+			Key: nvidia.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(nvidia.DriverForGuard - 1)}})
 	}
 	return term
 }
 
-// trustedElsewhere reports whether nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
-// apart, those of none have to be selected by its absence.
+// trustedElsewhere reports whether nodes of a trust domain offer the resource too: if only the domain distinguishes
+// nodes, those of none have to be selected by its absence.
 func trustedElsewhere(in *Input, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
-}
-
-func hasExpression(list []corev1.NodeSelectorRequirement, r corev1.NodeSelectorRequirement) bool {
-	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return podspec.SameExpression(e, r) })
 }

@@ -11,27 +11,27 @@ func (c *candidate) claimsInstances() bool {
 	return !slices.ContainsFunc(c.containers, func(p placed) bool { return !p.pool.ClaimsInstances || p.request.GPUs != 1 })
 }
 
-// afterInstances is the candidate with instances like those of another before its shares. ok is false where an instance might be smaller
-// than the slice, or what the container carries depends on the device.
-func (c *candidate) afterInstances(in *Input, chosen *candidate, fitting []candidate) (both candidate, ok bool) {
-	both = *c
-	both.containers = slices.Clone(c.containers)
-	for i := range both.containers {
-		p := &both.containers[i]
-		p.first = instancesOf(in, chosen.containers[i].pool.MIGProfile, p.size.slice)
-		if p.first.profile == "" || p.size.fromT {
-			return both, false
+// afterInstances returns the candidate with instances like those of another before its shares. ok is false if an
+// instance might be smaller than the slice, or if the container's settings depend on the device.
+func (c candidate) afterInstances(in *Input, chosen *candidate, fitting []candidate) (both *candidate, ok bool) {
+	c.containers = slices.Clone(c.containers)
+	for i := range c.containers {
+		p := &c.containers[i]
+		p.preferred = instancesOf(in, chosen.containers[i].pool.MIGProfile, p.size.slice)
+		if p.preferred.profile == "" || p.size.fromDevice {
+			return nil, false
 		}
 	}
 	for i := range fitting {
 		if of := &fitting[i]; of.strategy == chosen.strategy && of.claimsInstances() && of.sameProfiles(chosen) {
-			both.instances = append(both.instances, of)
+			c.instances = append(c.instances, of) // c is a copy whose list was empty
 		}
 	}
-	return both, true
+	return &c, true
 }
 
-// instancesOf is what a claim may get of a profile, on any pool; the zero value where one of them has no room for the slice.
+// instancesOf is the instance of a profile that a claim may get, on any pool; the zero value if one of them has no room
+// for the slice.
 func instancesOf(in *Input, profile string, slice quantity.MiB) (out instance) {
 	for i := range in.Pools {
 		p := &in.Pools[i]

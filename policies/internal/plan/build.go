@@ -11,16 +11,16 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// build records what the chosen placement gives the pod, and returns warnings for its author.
+// build records the slices and edits of the chosen placement, and returns warnings for its author.
 func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*promise.Promise, []string) {
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
@@ -78,7 +78,7 @@ func (w *builder) container(p *placed, chosen *candidate) {
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
-		Devices: max(p.share, p.first.share).Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
+		Devices: max(p.share, p.preferred.share).Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if w.strategy.Claims {
 		w.claim(p, &c, len(chosen.containers) == 1)
@@ -121,49 +121,49 @@ func (w *builder) roundedUp(p *placed) {
 }
 
 // own are the variables for anyone's own code.
-func (w *builder) own(p *placed) []envvar.Literal {
+func (w *builder) own(p *placed) []podspec.Variable {
 	if p.size.slice == 0 {
 		return nil
 	}
-	out := []envvar.Literal{{Name: envvar.MemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)}}
+	out := []podspec.Variable{{Name: nvidia.EnvMemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)}}
 	if f := p.fraction(); f != "" {
-		out = append(out, envvar.Literal{Name: envvar.Fraction, Value: f})
+		out = append(out, podspec.Variable{Name: nvidia.EnvFraction, Value: f})
 	}
 	return out
 }
 
 // fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
 func (p *placed) fraction() string {
-	if p.pool.TotalMayBeLimit() || !p.dependsOnT() {
+	if p.pool.TotalMayBeLimit() || !p.dependsOnDevice() {
 		return ""
 	}
 	return quantity.FormatRatio(int64(p.size.slice), int64(p.pool.Total()))
 }
 
-func profileVariables(r frameworks.Result) []envvar.Literal {
-	var out []envvar.Literal
+func profileVariables(r frameworks.Result) []podspec.Variable {
+	var out []podspec.Variable
 	for _, e := range r.Env {
-		out = append(out, envvar.Literal{Name: e.Name, Value: e.Value})
+		out = append(out, podspec.Variable{Name: e.Name, Value: e.Value})
 	}
 	return out
 }
 
 // policyEnv are the policy's own variables: the author's value stays, and so does one that a slice already needs.
-func (w *builder) policyEnv(p *placed, have []envvar.Literal) (out []envvar.Literal) {
+func (w *builder) policyEnv(p *placed, have []podspec.Variable) (out []podspec.Variable) {
 	for _, e := range w.in.Policy.Env {
 		if slices.ContainsFunc(p.spec.Env, func(v corev1.EnvVar) bool { return v.Name == e.Name }) {
 			w.warn("container %q sets %s itself; policy's value is not used", p.request.Name, e.Name)
 			continue
 		}
-		if slices.ContainsFunc(have, func(v envvar.Literal) bool { return v.Name == e.Name }) {
+		if slices.ContainsFunc(have, func(v podspec.Variable) bool { return v.Name == e.Name }) {
 			continue
 		}
 		value, ok := p.expand(e.Value)
 		if !ok {
-			w.note("%s is not set in %q: what it says of the slice is not known on this pool", e.Name, p.request.Name)
+			w.note("%s is not set in %q: its value for the slice is unknown on this pool", e.Name, p.request.Name)
 			continue
 		}
-		out = append(out, envvar.Literal{Name: e.Name, Value: value})
+		out = append(out, podspec.Variable{Name: e.Name, Value: value})
 	}
 	return out
 }
@@ -174,6 +174,7 @@ func (p *placed) expand(text string) (string, bool) {
 		return text, true
 	}
 	fraction := p.fraction()
+	// Half a value in a variable would be worse than none.
 	if p.size.slice == 0 || fraction == "" && strings.Contains(text, "{{fraction}}") {
 		return "", false
 	}
@@ -184,9 +185,9 @@ func (p *placed) expand(text string) (string, bool) {
 	).Replace(text), true
 }
 
-// planned says what holds the container's slice, and what does not.
+// planned lists the tiers of the container's slice, and the limits that are not enforced.
 func (w *builder) planned(p *placed) {
-	out := promise.PlannedContainer{Name: p.request.Name, Tiers: append([]api.Tier{}, p.tiers...), Cap: p.profile.Cap}
+	out := promise.PlannedContainer{Name: p.request.Name, SizedBy: p.sizedBy, Tiers: append([]api.Tier{}, p.tiers...), Cap: p.profile.Cap}
 	switch {
 	case p.size.slice > 0:
 		out.Memory = p.size.slice.String()
@@ -215,7 +216,7 @@ func (w *builder) planned(p *placed) {
 	} else if p.size.compute > 0 {
 		w.computeNotHeld(p)
 	}
-	if burst := p.request.Size.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != api.TierHardware {
+	if burst := p.request.Size.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != api.TierHardware { // an instance may be larger than the request
 		w.warn("memory-limit %s of container %q is less than its slice of %s and has no effect", burst, p.request.Name, p.size.slice)
 	}
 	switch {
@@ -257,25 +258,26 @@ func (w *builder) hostIPC(c *candidate) {
 	}
 }
 
-// hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
-// recorded: what is recorded is reverted one day.
+// hideDevices records from which containers the devices are hidden. If the author does that already nothing is
+// recorded, since recorded edits are reverted one day.
 func (w *builder) hideDevices() {
 	for c := range podspec.Containers(&w.in.Pod.Spec) {
-		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: envvar.VisibleDevices, Value: envvar.NoDevices}) {
+		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: nvidia.EnvVisibleDevices, Value: nvidia.NoDevices}) {
 			w.promise.Hidden = append(w.promise.Hidden, c.Name)
 		}
 	}
 }
 
-// replaced tells the author about variables of ours that the pod brought along.
+// replaced warns the author about variables of ours that the pod brought along.
 func (w *builder) replaced() {
 	for c := range podspec.Containers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if e.Name == envvar.MPSThreads && w.readsThreads(c.Name, e.Value) {
+			if e.Name == nvidia.EnvMPSThreads && w.readsThreads(c.Name, e.Value) {
 				w.warn("container %q: %s=%s is read as %s: %q; write that label", c.Name, e.Name, e.Value, api.LabelCompute, e.Value)
 				continue
 			}
-			if envvar.IsOwn(e.Name) || envvar.NamesDevices(e.Name) && !(e.Value == envvar.NoDevices && w.promise.Container(c.Name) == nil) {
+			// An author may hide devices from a container without a slice.
+			if nvidia.IsOwnVariable(e.Name) || nvidia.NamesDevices(e.Name) && !(e.Value == nvidia.NoDevices && w.promise.Container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, message.Quote(e.Name))
 			}
 		}
@@ -289,8 +291,8 @@ func (w *builder) readsThreads(container, value string) bool {
 	})
 }
 
-// podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
-// recorded, even where it is the same: what is recorded is reverted one day.
+// podBlock writes policy's additions to the pod itself if its author left the fields open. The author's fields are not
+// recorded, even if they are the same, since recorded edits are reverted one day.
 func (w *builder) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {

@@ -9,9 +9,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -60,7 +59,7 @@ func (w *builder) guard(c *candidate) {
 		g.PullSecret = "" // the author's own
 	}
 	for _, v := range w.guardLimits(c).Env() {
-		g.Env = append(g.Env, envvar.Literal(v))
+		g.Env = append(g.Env, podspec.Variable(v))
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(c, g)
@@ -111,7 +110,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 		l.MetricsPort = policy.MetricsPort
 	}
 	if (c.guard.holds || c.guard.failed) && !c.guard.agent {
-		l.MinDriver = driver.FirstReleaseForGuard
+		l.MinDriver = nvidia.DriverReleaseForGuard
 	}
 	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
 		l.ExpectMPS, l.MPSPipeDirectory = true, c.pool().Provider().Pipe(w.in.Policy.MPS, c.pool().Resource)
@@ -129,12 +128,12 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	return l
 }
 
-// deviceBounds are the sizes of a device on which the plan still holds: those of its pools, and 2 % for what a driver
-// keeps for itself.
+// deviceBounds are the sizes of a device on which the plan still holds: those of its pools, and 2 % for a driver's own
+// memory.
 func deviceBounds(c *candidate) (low, high int64) {
 	for i := range c.containers {
 		t := c.containers[i].pool.Total().Bytes()
-		if t == 0 || !c.containers[i].dependsOnT() {
+		if t == 0 || !c.containers[i].dependsOnDevice() {
 			return 0, 0
 		}
 		if low == 0 || t < low {
@@ -155,11 +154,11 @@ func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
 
 // guardAccess gives the sidecar NVML without a replica of its own.
 func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
-	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "utility"} // NVML, and nothing that could compute
+	capabilities := podspec.Variable{Name: nvidia.EnvDriverCapabilities, Value: "utility"} // NVML, and nothing that could compute
 	if c.strategy.MPS {
 		capabilities.Value = "compute,utility" // the control program of MPS
 	}
-	g.CheckEnv = []envvar.Literal{capabilities}
+	g.CheckEnv = []podspec.Variable{capabilities}
 	if c.guard.agent {
 		return
 	}
@@ -169,21 +168,21 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
 		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
-		g.SidecarEnv = []envvar.Literal{capabilities}
+		g.SidecarEnv = []podspec.Variable{capabilities}
 	case modes.AccessClaim:
-		g.SidecarEnv = []envvar.Literal{capabilities}
+		g.SidecarEnv = []podspec.Variable{capabilities}
 	case modes.AccessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
 	default:
-		g.SidecarEnv = []envvar.Literal{{Name: envvar.VisibleDevices, Value: "all"}, capabilities}
+		g.SidecarEnv = []podspec.Variable{{Name: nvidia.EnvVisibleDevices, Value: "all"}, capabilities}
 	}
-	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
+	if w.in.Pod.Spec.RuntimeClassName == nil { // the author's own field is not ours to revert one day
 		w.promise.Pod.RuntimeClassName = c.guard.access.RuntimeClass
 	}
 }
 
-// guardObservation lets the sidecar read what the leader observed, which tells it what of its messages arrived. Its
-// volume is the first: a copy of the pod keeps it in place. Every field that the server would default is written.
+// guardObservation lets the sidecar read the leader's observations, which show it the messages that arrived. Its volume
+// is the first: a copy of the pod keeps it in place. Every field that the server would default is written.
 func (w *builder) guardObservation(g *promise.Guard) {
 	const name = "gpuslice-observed"
 	w.promise.Volumes = slices.Insert(w.promise.Volumes, 0, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{

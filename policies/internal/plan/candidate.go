@@ -9,7 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -27,12 +26,12 @@ type candidate struct {
 // placed is one container of the pod on the pool it would use.
 type placed struct {
 	want
-	pool    *pools.Pool
-	share   quantity.Devices // of a device, that one unit of the pool's resource is
-	size    sizeOn
-	profile frameworks.Result
-	tiers   []api.Tier
-	first   instance // what it gets instead, where one is free; the zero value: nothing
+	pool      *pools.Pool
+	share     quantity.Devices // of a device, that one unit of the pool's resource is
+	size      sizeOn
+	profile   frameworks.Result
+	tiers     []api.Tier
+	preferred instance // tried before the share; the zero value: none
 }
 
 // instance is a MIG instance that a container gets where one is free.
@@ -45,8 +44,9 @@ type instance struct {
 // want is one container's request with the size completed from policy.
 type want struct {
 	request  api.ContainerRequest
-	resolved size.Size
+	resolved api.Size
 	class    string       // of policy, that the request was sized by
+	sizedBy  string       // the history, in words; "": none
 	most     quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
 	spec     *corev1.Container
 	nearest  bool // an amount that a MIG profile has in its name gets that instance
@@ -61,16 +61,15 @@ func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, 
 		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
 			continue
 		}
-		for first := range in.Pools {
-			if !firstOfSite(in.Pools, first, name) {
+		for i := range in.Pools {
+			if !firstOfSite(in.Pools, i, name) {
 				continue
 			}
-			c, e := placeOnSite(in, strategy, in.Pools[first].Site, wants)
+			c, e := place(in, site{in.Pools[i].Site, strategy, order}, wants)
 			if e != nil {
 				unfit = append(unfit, e)
 				continue
 			}
-			c.order = order
 			fitting = append(fitting, c)
 		}
 	}
@@ -107,11 +106,19 @@ func firstOfSite(all []pools.Pool, i int, name api.StrategyName) bool {
 	return !slices.ContainsFunc(all[:i], func(p pools.Pool) bool { return p.Strategy == name && p.Site == all[i].Site })
 }
 
-// placeOnSite gives each container the pool of the site that wastes least.
-func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []want) (candidate, *FitError) {
-	c := candidate{strategy: strategy, containers: make([]placed, 0, len(wants))}
+// site is one on which a strategy is tried: its pools with that strategy.
+type site struct {
+	name     string
+	strategy *strategies.Strategy
+	order    int // of the strategy in the policy
+}
+
+// place gives each container the pool of the site that wastes least.
+func place(in *Input, on site, wants []want) (candidate, *FitError) {
+	strategy := on.strategy
+	c := candidate{strategy: strategy, order: on.order, containers: make([]placed, 0, len(wants))}
 	for _, a := range wants {
-		best, e := bestPool(in, strategy, site, a)
+		best, e := bestPool(in, on, a)
 		if e != nil {
 			return c, e
 		}
@@ -140,7 +147,7 @@ func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []
 	return c, nil
 }
 
-// placementOf is what a strategy may know of a container on a pool.
+// placementOf holds the facts about a container on a pool that a strategy reads.
 func placementOf(in *Input, pool *pools.Pool, container *corev1.Container) *strategies.Placement {
 	return &strategies.Placement{
 		Namespace: in.Namespace, Policy: in.Policy.Name, MPS: in.Policy.MPS, Pool: pool.Name, TrustDomain: pool.TrustDomain,
@@ -148,13 +155,13 @@ func placementOf(in *Input, pool *pools.Pool, container *corev1.Container) *stra
 	}
 }
 
-func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (best placed, why *FitError) {
+func bestPool(in *Input, on site, a want) (best placed, why *FitError) {
 	for i := range in.Pools {
 		pool := &in.Pools[i]
-		if pool.Strategy != strategy.Name || pool.Site != site {
+		if pool.Strategy != on.strategy.Name || pool.Site != on.name {
 			continue
 		}
-		size, e := sizeOnPool(a, strategy, pool)
+		size, e := sizeOnPool(a, on.strategy, pool)
 		if e != nil {
 			if why == nil || e.moreSpecific(why) {
 				why = e
@@ -172,8 +179,8 @@ func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (be
 	return best, nil
 }
 
-// moreSpecific reports whether the error says more than another about why a site does not do: a size more than a name that does not match,
-// and of two the larger pool.
+// moreSpecific reports whether the error explains more than another why a site does not fit: a size more than a name
+// that does not match, and of two the larger pool.
 func (e *FitError) moreSpecific(than *FitError) bool {
 	if named := e.kind == kindResource; named != (than.kind == kindResource) {
 		return !named
@@ -212,31 +219,42 @@ func (c *candidate) lateness() int {
 	return 0
 }
 
-// equals reports whether other gives the pod the very same: strategy, resource names, sizes and enforcement.
+// countedAs returns the candidate with the larger share of a device, its own or another's, of each container.
+func (c candidate) countedAs(other *candidate) *candidate {
+	c.containers = slices.Clone(c.containers)
+	for i := range c.containers {
+		c.containers[i].share = max(c.containers[i].share, other.containers[i].share)
+	}
+	return &c
+}
+
+// equals reports whether another candidate of the strategy gives the pod the very same: resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {
-	if c.strategy.Name != other.strategy.Name || c.guard != other.guard {
+	if c.guard != other.guard {
 		return false
 	}
 	for i := range c.containers {
 		a, b := &c.containers[i], &other.containers[i]
+		// A fraction of the device depends on its total.
 		if a.pool.Offer() != b.pool.Offer() || a.pool.ClaimsShares != b.pool.ClaimsShares || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
-			a.dependsOnT() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
+			a.dependsOnDevice() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
 			return false
 		}
 	}
 	return true
 }
 
-// dependsOnT reports whether something that the container carries was computed from the device's size. An amount that is claimed
-// does on any device with room for it, unless a framework has to know what part of the device it is: of an instance it would be another.
-func (p *placed) dependsOnT() bool {
+// dependsOnDevice reports whether one of the container's settings was computed from the device's size. A claimed amount
+// fits any device with room for it, unless a framework has to know its part of the device: of an instance it would be
+// another.
+func (p *placed) dependsOnDevice() bool {
 	if p.pool.Sharing().Claims {
-		return p.size.fromT || p.profile.Framework != "" && p.first.profile == ""
+		return p.size.fromDevice || p.profile.Framework != "" && p.preferred.profile == ""
 	}
-	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
+	return p.size.fromDevice || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
 }
 
 // givesInstanceOf reports whether a claim of the container's may come to an instance of the pool.
 func (p *placed) givesInstanceOf(pool *pools.Pool) bool {
-	return pool.ClaimsInstances && pool.MIGProfile == p.first.profile
+	return pool.ClaimsInstances && pool.MIGProfile == p.preferred.profile
 }

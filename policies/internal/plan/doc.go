@@ -1,3 +1,3 @@
-// Package plan finds the pool and strategy that a request fits, checks frameworks, guard, tiers and limits there, and builds the
-// Promise. Where nothing fits, a FitError for each pool says why.
+// Package plan finds the pool and strategy that a request fits, checks frameworks, guard, tiers and limits there, and
+// builds the Promise. If nothing fits, a FitError for each pool gives the reason.
 package plan

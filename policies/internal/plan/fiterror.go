@@ -8,17 +8,16 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// FitError is why a candidate was not chosen. Its text is written only when somebody wants.
+// FitError is why a candidate was not chosen. Its text is formatted only when it is printed.
 type FitError struct {
 	kind      fitErrorKind
 	pool      *pools.Pool
 	requested quantity.MiB
-	fraction  quantity.Fraction // what the requested amount was computed from, where it was one
+	fraction  quantity.Fraction // the fraction from which the requested amount was computed, if it was one
 	container api.ContainerRequest
 	text      string
 	violation *api.Violation
@@ -85,7 +84,7 @@ func (e *FitError) sharing() string {
 	return "how its GPUs are shared is not known"
 }
 
-// size is what was requested, as it was written.
+// size is the request, as it was written.
 func (e *FitError) size() string {
 	if e.fraction.Zero() {
 		return e.requested.String() + e.text
@@ -93,7 +92,7 @@ func (e *FitError) size() string {
 	return fmt.Sprintf("%s of a device (%s)", e.fraction, e.requested)
 }
 
-// most is what to request instead on the same pool.
+// most is the largest request on the same pool.
 func (e *FitError) most() string {
 	p := e.pool
 	if e.text != "" {
@@ -105,8 +104,8 @@ func (e *FitError) most() string {
 	return fmt.Sprintf("request a fraction of %s or less", p.LargestFraction())
 }
 
-// denials turns why no candidate was chosen to violations: rules first, since they tell what could be changed, then
-// what is too large for every pool.
+// denials turns the reasons why no candidate was chosen into violations: rules first, since they show the remedies,
+// then requests that are too large for every pool.
 func denials(in *Input, unfit []*FitError) []api.Violation {
 	var out []api.Violation
 	for _, e := range unfit {
@@ -129,10 +128,10 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		if unfit[i].pool.Granular {
 			remedy = fmt.Sprintf("request %s: 1 and write %s: \"8Gi\" (or what it needs)", api.ResourceGPU, api.LabelMemory)
 		}
-		return []api.Violation{{Rule: rulename.Strategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; " + remedy}}
+		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; " + remedy}}
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
-		return []api.Violation{{Rule: rulename.Strategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
+		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
 			"; request one GPU and more memory, one in each of several containers, or the instances by their own resource name"}}
 	}
 	if v := tooLarge(in, unfit); v != nil {
@@ -148,7 +147,7 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	case !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}
-	return []api.Violation{{Rule: rulename.Fit, Reason: "no pool fits", Detail: text}}
+	return []api.Violation{{Rule: api.RuleFit, Reason: "no pool fits", Detail: text}}
 }
 
 // reasons is why each pool does not do.
@@ -164,8 +163,8 @@ func reasons(unfit []*FitError) string {
 	return message.ShortList(slices.Compact(whys))
 }
 
-// tooLarge is the denial of what exceeds every pool that the pod can reach: what was requested, the largest there is and
-// where, and what to write.
+// tooLarge is the denial of a request that exceeds every pool that the pod can reach: the request, the largest slice
+// and its pool, and the remedy.
 func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	var best *FitError
 	reached, named := true, false
@@ -175,6 +174,7 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 			continue
 		}
 		ok, _ := e.pool.Reach(in.Pod, in.Policy.Pod.Tolerations)
+		// The message names the largest pool that the pod can reach, or the largest of all if it reaches none.
 		if best == nil || ok && !reached || ok == reached && e.pool.Usable() > best.pool.Usable() {
 			best, reached = e, ok
 		}
@@ -183,16 +183,16 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	case best == nil:
 		return nil
 	case best.kind == kindBurst:
-		return &api.Violation{Rule: rulename.Fit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
+		return &api.Violation{Rule: api.RuleFit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
 	case named:
-		return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
+		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
 			best, best.pool.Offer(), best.most(), api.ResourceGPU)}
 	}
 	which := "the largest there is"
 	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }) {
 		which = "the largest that the pod can reach"
 	}
-	return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Offer(), best.most())}
+	return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Offer(), best.most())}
 }
 
 // nowhereOffered is the denial of a resource that a container names and no pool has.
@@ -210,6 +210,6 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 		offered = append(offered, p.Offer())
 	}
 	slices.Sort(offered)
-	return &api.Violation{Rule: rulename.Fit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
+	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
 		requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }

@@ -6,28 +6,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/guardaccess"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 const guardObserverUser = 65532
 
-// guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
+// guardPlan decides whether a pod gets a guard, and whether the guard can enforce a slice there.
 type guardPlan struct {
 	inject  bool
-	holds   bool               // it can end what goes past the slice
-	observe bool               // it never ends anything, by policy or for want of rights
-	why     string             // why it is not injected, or does not hold
-	user    int64              // the UID it runs as
-	kill    bool               // it needs CAP_KILL to signal others
-	agent   bool               // the node's agent holds the slice; the pod gets the check alone
-	access  guardaccess.Access // how it reaches the driver
-	failed  bool               // it would hold, but the last guards there could not read the GPUs
+	holds   bool         // it can terminate processes that exceed the slice
+	observe bool         // it never ends anything, by policy or for want of rights
+	why     string       // why it is not injected, or does not hold
+	user    int64        // the UID it runs as
+	kill    bool         // it needs CAP_KILL to signal others
+	agent   bool         // the node's agent holds the slice; the pod gets the check alone
+	access  driverAccess // how it reaches the driver
+	failed  bool         // it would hold, but the last guards there could not read the GPUs
 }
 
-// planGuard decides about the guard for one candidate. What it needs and what happens without:
+// planGuard decides about the guard for one candidate. Its needs, and the consequences without them:
 //
 //	a way to the driver   else not injected (guardaccess)
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
@@ -46,8 +45,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardImpossible(in, c); why != "" {
 		return guardPlan{why: why}
 	}
-	asker := guardaccess.Asker{Pod: &in.Pod.Spec, Namespace: in.Namespace, Policy: in.Policy, Runtimes: in.Runtimes}
-	way := guardaccess.On(&asker, c.pool())
+	way := guardAccessOn(in, c.pool())
 	if way.Why != "" {
 		return guardPlan{why: way.Why}
 	}
@@ -58,11 +56,11 @@ func planGuard(in *Input, c *candidate) guardPlan {
 		plan.observe, plan.why = true, "policy sets guard.dryRun"
 	case plan.observe:
 	case c.pool().DriverMajor == 0:
-		plan.why = "the nodes' driver is unknown, and before " + driver.FirstReleaseForGuard + " a guard can only observe"
+		plan.why = "the nodes' driver is unknown, and before " + nvidia.DriverReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
-		plan.why = way.Failed(&asker, c.pool())
+		plan.why = way.failed(in, c.pool())
 		plan.failed, plan.holds = plan.why != "", plan.why == ""
 	}
 	return plan
@@ -105,13 +103,13 @@ func guardUnwanted(in *Input, c *candidate) string {
 	return "the size of the slice is unknown"
 }
 
-// agentRemedy is what helps where no sidecar can guard.
+// agentRemedy is the remedy if no sidecar can guard.
 const agentRemedy = "; run gpuslice-agent on the nodes of the pool"
 
 func guardImpossible(in *Input, c *candidate) string {
 	spec := &in.Pod.Spec
-	if major := c.pool().DriverMajor; major > 0 && major < driver.FirstForGuard {
-		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, driver.FirstReleaseForGuard) + agentRemedy
+	if major := c.pool().DriverMajor; major > 0 && major < nvidia.DriverForGuard {
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, nvidia.DriverReleaseForGuard) + agentRemedy
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false" + agentRemedy
@@ -148,7 +146,7 @@ func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
 	var user *int64
 	for i := range c.containers {
 		own := podspec.RunAsUser(spec, c.containers[i].spec)
-		if own == nil || user != nil && *user != *own {
+		if own == nil || user != nil && *user != *own { // the image decides, or two users
 			return 0, false
 		}
 		user = own

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/shim"
@@ -15,9 +14,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// ImageChange is what another image makes of the enforcement of a container that lives.
+// ImageChange is the effect of another image on the enforcement of a container that lives.
 type ImageChange struct {
-	Denied  *api.Violation           // what the image's framework is denied for
+	Denied  *api.Violation           // the denial of the image's framework
 	Now     string                   // the image's framework; "": none that is known
 	Lost    bool                     // the framework held the slice, and this one does not
 	Tier    api.Tier                 // the strongest that holds with the new image
@@ -25,12 +24,12 @@ type ImageChange struct {
 	Same    bool                     // it is planned as at creation
 }
 
-// ChangedImage holds the image of a live container against what the Promise gave it. Variables and arguments of a live
-// container are immutable, so a framework that needs others has no cap.
+// ChangedImage checks the image of a live container against the Promise. Variables and arguments of a live container
+// are immutable, so a framework that needs others has no cap.
 func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) ImageChange {
 	live, _ := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
-	p.first.profile = c.Instance()
+	p.preferred.profile = c.Instance()
 	p.size.procs = max(p.request.Size.Processes, 1)
 	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
@@ -48,7 +47,7 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	return out
 }
 
-// PlanImages is what is planned once the images of containers have changed, where before was planned.
+// PlanImages is the plan once the images of containers have changed, in place of before.
 func PlanImages(before promise.Planned, changed []ImageChange) promise.Planned {
 	out := before
 	out.Containers, out.Notes = slices.Clone(before.Containers), slices.Clone(before.Notes)
@@ -88,10 +87,10 @@ func strongest(tiers []api.Tier) api.Tier {
 	return out
 }
 
-// capsAsItIs reports whether the profile caps the container with nothing to be added to what it was given.
+// capsAsItIs reports whether the profile caps the container without further additions.
 func capsAsItIs(r frameworks.Result, given *promise.Container) bool {
 	added := func(e frameworks.Env) bool {
-		return e.Cap && !slices.Contains(given.Env, envvar.Literal{Name: e.Name, Value: e.Value})
+		return e.Cap && !slices.Contains(given.Env, podspec.Variable{Name: e.Name, Value: e.Value})
 	}
 	return r.Capped && len(r.Args) == 0 && !slices.ContainsFunc(r.Env, added)
 }

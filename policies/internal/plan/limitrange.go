@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What the guard's containers request where nothing else is configured, and what they may write to disk.
+// Default requests of the guard's containers, and their limits on disk.
 const (
 	defaultGuardCPU     = "20m"
 	defaultGuardMemory  = "64Mi"
 	defaultGuardStorage = "16Mi"
 )
 
-// guardSizes are what each of the guard's containers requests and is limited to. Storage is set where a LimitRange of the
-// namespace holds it: its defaults do not reach containers that are added by a webhook.
+// guardSizes are the requests and limits of each of the guard's containers. Storage is set if a LimitRange of the
+// namespace limits it: its defaults do not reach containers that are added by a webhook.
 type guardSizes struct{ cpu, memory, storage resource.Quantity }
 
-// sizeGuard keeps the guard's containers within the namespace's LimitRanges. why says why none can be.
+// sizeGuard keeps the guard's containers within the namespace's LimitRanges. why is the reason why none can be.
 func sizeGuard(in *Input) (sizes guardSizes, why string) {
 	sizes.cpu, sizes.memory = sizeOr(in.Guard.CPU, defaultGuardCPU), sizeOr(in.Guard.Memory, defaultGuardMemory)
 	for _, r := range in.LimitRanges {
@@ -42,6 +42,7 @@ func sizeOr(setting, otherwise string) resource.Quantity {
 
 // within raises the sizes to the least that an item allows, and returns why they are above the most.
 func (g *guardSizes) within(name string, item *corev1.LimitRangeItem) (why string) {
+	// A LimitRange on ephemeral storage denies containers that request none.
 	if least, most := item.Min.StorageEphemeral(), item.Max.StorageEphemeral(); g.storage.IsZero() && (!least.IsZero() || !most.IsZero()) {
 		g.storage = resource.MustParse(defaultGuardStorage)
 	}

@@ -1,24 +1,24 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/charges"
-	"github.com/gpuslice/gpuslice/policies/internal/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// charge is what one placed container counts for.
+// charge is the charge of one placed container.
 func (p *placed) charge(s *strategies.Strategy) quota.Charge {
-	return charges.OfSlice(s.Whole(), max(p.size.slice, p.first.memory), p.request.GPUs, max(p.share, p.first.share).Times(p.units()))
+	return accounting.OfSlice(s.Whole(), max(p.size.slice, p.preferred.memory), p.request.GPUs, max(p.share, p.preferred.share).Times(p.units()))
 }
 
-// podCharge is what a placed pod counts for.
+// podCharge is the charge of a placed pod.
 func podCharge(c *candidate) quota.Charge {
 	return c.peak(func(p *placed) quota.Charge { return p.charge(c.strategy) })
 }
@@ -30,17 +30,22 @@ func (c *candidate) parts() int64 {
 
 // peak is the most that the containers come to while they run. Claims are held as long as the pod lives.
 func (c *candidate) peak(of func(*placed) quota.Charge) quota.Charge {
-	spans := make([]charges.Span, len(c.containers))
+	spans := make([]accounting.Span, len(c.containers))
 	for i := range c.containers {
 		p := &c.containers[i]
-		spans[i] = charges.Span{Charge: of(p), Init: p.init && !c.strategy.Claims, Sidecar: p.sidecar()}
+		spans[i] = accounting.Span{Charge: of(p), Init: p.init && !c.strategy.Claims, Sidecar: p.sidecar()}
 	}
-	return charges.Peak(spans)
+	return accounting.Peak(spans)
 }
 
 // sidecar reports whether the container is an init container that goes on running.
 func (a *want) sidecar() bool {
 	return a.init && podspec.IsSidecar(a.spec)
+}
+
+// smallestSlice is the smallest that a container with so many GPUs may request.
+func smallestSlice(p *config.Policy, gpus int64) quantity.MiB {
+	return cmp.Or(p.Limits.MinMemory, p.Allowance(gpus))
 }
 
 // tooSmall is the denial of a requested size that no process fits: the CUDA context alone takes more.
@@ -49,14 +54,14 @@ func tooSmall(p *config.Policy, c *placed) *api.Violation {
 	if !c.resolved.Fraction.Zero() {
 		requested = c.size.slice
 	}
-	least, why := p.Allowance(c.request.GPUs), "the CUDA context of a process alone takes about that"
+	least, why := smallestSlice(p, c.request.GPUs), "the CUDA context of a process alone takes about that"
 	if p.Limits.MinMemory > 0 {
-		least, why = p.Limits.MinMemory, "policy "+p.Name+" sets limits.minMemory"
+		why = "policy " + p.Name + " sets limits.minMemory"
 	}
 	if requested == 0 || requested >= least {
 		return nil
 	}
-	return &api.Violation{Rule: rulename.Limit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleLimit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
 		"container %q requests %s; write %s: %q or more: %s", c.request.Name, requested, api.LabelMemory, least, why)}
 }
 
@@ -67,13 +72,13 @@ func overLimits(p *config.Policy, c *candidate) *api.Violation {
 		if v := tooSmall(p, one); v != nil {
 			return v
 		}
-		if v := (limits.Sizes{Slice: one.size.slice, Limit: one.size.limit}).ExceedsBurst(p, one.request.Name); v != nil {
+		if v := (accounting.Sizes{Slice: one.size.slice, Limit: one.size.limit}).ExceedsBurst(p, one.request.Name); v != nil {
 			return v
 		}
 		held := c.containers[i].charge(c.strategy)
-		if v := limits.Exceeds(held, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().Describe); v != nil {
+		if v := accounting.Exceeds(held, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().Describe); v != nil {
 			return v
 		}
 	}
-	return limits.Exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().Describe)
+	return accounting.Exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().Describe)
 }

@@ -31,14 +31,15 @@ func pending(in *Input, req api.Request, wants []want, unfit []*FitError) (*cand
 		}
 		c.containers = append(c.containers, placed{want: a, pool: pool, size: size})
 	}
-	if v := evaluate(in, req, c); v != nil {
+	c, v := evaluate(in, req, c)
+	if v != nil {
 		return nil, []api.Violation{*v}
 	}
 	return c, nil
 }
 
 // awaitedOffer is the strategy and the resource name of the pool to wait for: those of a known pool that the pod cannot
-// reach, else what the preferred strategy is called by. An empty name: there is nothing to wait for.
+// reach, else the preferred strategy's name. An empty name: there is nothing to wait for.
 func awaitedOffer(in *Input, req api.Request, unfit []*FitError) (api.StrategyName, string) {
 	if in.PoolsComplete || slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindRule }) {
 		return "", ""
@@ -57,7 +58,7 @@ func awaitedOffer(in *Input, req api.Request, unfit []*FitError) (api.StrategyNa
 }
 
 // mayLand reports whether a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the
-// resource would come to lie where its slice does not fit or nobody knows what it gets.
+// resource would run where its slice does not fit or is unknown.
 func mayLand(in *Input, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool {
 		ok, _ := p.Reach(in.Pod, in.Policy.Pod.Tolerations)

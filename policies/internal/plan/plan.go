@@ -8,20 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Result is what was planned for a pod: a Promise, or why it cannot have a slice.
+// Result is the plan for a pod: a Promise, or the reason why it cannot have a slice.
 type Result struct {
 	Promise    *promise.Promise
 	Violations []api.Violation
@@ -29,20 +27,23 @@ type Result struct {
 	Candidates []api.CandidateReport // only where they are to be explained
 }
 
-// Plan finds where the request fits and what the pod must carry there.
+// Plan finds where the request fits and the pod's edits there.
 func Plan(in *Input, req api.Request) Result {
 	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
 			"%s: %q, policy %s allows %s; write one of these, or leave the label out", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: rulename.Strategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
 	}
 	wants, violations := resolveAll(in, req)
 	if len(violations) > 0 {
 		return unplanned(violations...)
 	}
 	fitting, unfit := candidates(in, req, wants)
+	if len(fitting) == 0 {
+		wants, fitting, unfit = heldToDevices(in, req, wants, unfit)
+	}
 	chosen, denied := choose(in, req, fitting)
 	unfit = append(unfit, denied...)
 	if chosen != nil && chosen.containers[0].pool.ClaimsInstances {
@@ -50,11 +51,11 @@ func Plan(in *Input, req api.Request) Result {
 	}
 	var r Result
 	if in.Explain {
-		r.Candidates = report(fitting, append(slices.Clone(unfit), evaluateRest(in, req, fitting, chosen)...), chosen)
+		r.Candidates = report(evaluateAll(in, req, fitting), unfit, chosen)
 	}
 	if chosen == nil {
 		if chosen, violations = pending(in, req, wants, unfit); len(violations) > 0 {
-			r.Violations = violations
+			r.Violations, r.Warnings = violations, sizedByHistory(wants)
 			return r
 		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it requests %s and waits for a node that offers it",
@@ -63,7 +64,8 @@ func Plan(in *Input, req api.Request) Result {
 	if chosen.pool().Remembered() {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
 	}
-	p, warnings := build(in, req, chosen, equivalent(in, chosen, fitting))
+	chosen, same := equivalent(in, chosen, fitting)
+	p, warnings := build(in, req, chosen, same)
 	if v := p.TooLong(); v != nil {
 		r.Violations = []api.Violation{*v}
 		return r
@@ -76,34 +78,37 @@ func unplanned(violations ...api.Violation) Result { return Result{Violations: v
 
 func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Violation) {
 	for _, c := range req.Containers {
-		resolved, v := resolve(in.Policy, req.Strategy, c)
+		resolved, sizedBy, v := resolve(in, req.Strategy, c)
 		if v != nil {
 			violations = append(violations, *v)
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init, nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
+		next := want{request: c, resolved: resolved, sizedBy: sizedBy, class: classOf(in.Policy, c), spec: spec, init: init, nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
 		wants = append(wants, next)
 	}
+	claims := slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
+		return strategies.Named(name).Claims && (req.Strategy == "" || req.Strategy == name)
+	})
+	shareWithinPod(in.Policy, wants, claims)
 	if len(wants) == 0 && len(violations) == 0 {
 		violations = []api.Violation{*request.Invalid("no container to slice", "the pod requests a slice but none of its containers would get it")}
 	}
 	return wants, violations
 }
 
-// choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
+// choose returns the first candidate whose frameworks and enforcement are good enough, evaluated, and why those before it are not.
 func choose(in *Input, req api.Request, fitting []candidate) (*candidate, []*FitError) {
 	var unfit []*FitError
 	for i := range fitting {
-		c := &fitting[i]
-		if v := evaluate(in, req, c); v != nil {
-			unfit = append(unfit, &FitError{kind: kindRule, pool: c.pool(), violation: v})
-			continue
+		c, v := evaluate(in, req, &fitting[i])
+		if v == nil {
+			return c, unfit
 		}
-		return c, unfit
+		unfit = append(unfit, &FitError{kind: kindRule, pool: c.pool(), violation: v})
 	}
 	return nil, unfit
 }
@@ -122,57 +127,76 @@ func orShare(in *Input, req api.Request, chosen *candidate, fitting []candidate)
 		case !c.strategy.Claims || c.lateness() != chosen.lateness():
 			return chosen
 		}
-		both, ok := c.afterInstances(in, chosen, fitting)
-		if ok && evaluate(in, req, &both) == nil {
-			*c = both
-			return c
+		if both, ok := c.afterInstances(in, chosen, fitting); ok {
+			if both, v := evaluate(in, req, both); v == nil {
+				return both
+			}
 		}
 	}
 	return chosen
 }
 
-// evaluate adds to a placement what holds its slices, and returns why it may not be used.
-func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
-	if v := rules.HostIPCElsewhere(in.Pod, c.pool()); v != nil {
-		return v
+// evaluate returns a candidate with the tiers of its slices, and the reason why it may not be used.
+func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Violation) {
+	if v := rules.HostIPCElsewhere(in.Pod, bare.pool()); v != nil {
+		return bare, v
 	}
-	c.guard = planGuard(in, c)
+	guard := planGuard(in, bare)
+	c := bare.enforced(guard, func(i int) frameworks.Result {
+		return profileOf(in, req, bare.strategy, &bare.containers[i], guard.noShim())
+	})
 	for i := range c.containers {
-		p := &c.containers[i]
-		p.profile = profileOf(in, req, c.strategy, p, c.guard.noShim())
-		if v := deniedFramework(p, p.profile); v != nil {
-			return v
+		if v := deniedFramework(&c.containers[i], c.containers[i].profile); v != nil {
+			return c, v
 		}
-		p.tiers = tiersOf(c, p)
 	}
 	if c.strategy.Claims {
 		if v := c.unclaimable(); v != nil {
-			return v
+			return c, v
 		}
 	}
+	if v := belowMinimum(in, c); v != nil {
+		return c, v
+	}
+	return c, overLimits(in.Policy, c)
+}
+
+// enforced returns the candidate with a guard, the framework profile of each container, and the tiers that follow from both.
+func (c candidate) enforced(guard guardPlan, profile func(container int) frameworks.Result) *candidate {
+	c.guard, c.containers = guard, slices.Clone(c.containers)
+	for i := range c.containers {
+		p := &c.containers[i]
+		p.profile = profile(i)
+		p.tiers = tiersOf(&c, p)
+	}
+	return &c
+}
+
+// belowMinimum is the denial of a candidate that policy's minimum enforcement rules out.
+func belowMinimum(in *Input, c *candidate) *api.Violation {
 	tier, lacking := c.tier(), unproven(in, c)
 	minimum := in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
 	case !ok && c.pool().Awaited():
-		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, minimum.Tier)}
 	case !ok:
-		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
 			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
 	case lacking != nil:
-		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
 			"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
-	return overLimits(in.Policy, c)
+	return nil
 }
 
-// deniedFramework is what the container's framework is denied for, or nil.
+// deniedFramework is the denial of the container's framework, or nil.
 func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
 	if len(profile.Denials) == 0 {
 		return nil
 	}
 	r := profile.Denials[0]
-	return &api.Violation{Rule: rulename.Framework, Reason: cmp.Or(frameworkReasons[r.Reason], r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[r.Reason], r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 }
 
 // frameworkReasons are profiles' reasons in words of the other denials.
@@ -182,7 +206,7 @@ var frameworkReasons = map[string]string{
 	frameworks.DeniedConflict:  "framework settings contradict each other",
 }
 
-// lacks says why the tiers do not hold that would be strong enough and that a pod has a part in.
+// lacks explains why the tiers that would be strong enough, and in which a pod has a part, do not hold.
 func (c *candidate) lacks(minimum api.Tier) string {
 	text := ""
 	if api.TierGuard.AtLeast(minimum) && c.guard.why != "" {
@@ -207,14 +231,14 @@ func (c *candidate) tier() api.Tier {
 	return weakest
 }
 
-// tiersOf lists what holds a container's slice, strongest first.
+// tiersOf lists the tiers of a container's slice, strongest first.
 func tiersOf(c *candidate, p *placed) []api.Tier {
 	tiers := make([]api.Tier, 0, 4)
 	strategy := c.strategy
-	if strategy.Tier != api.TierNone && (strategy.Tier != api.TierMPS || p.size.limit > 0) {
+	if strategy.Tier != api.TierNone && (strategy.Tier != api.TierMPS || p.size.limit > 0) { // an MPS daemon holds a number of bytes
 		tiers = append(tiers, strategy.Tier)
 	}
-	if driverHolds(strategy, p) {
+	if strategy.DriverLimits && p.pool.DriverLimits && p.size.limit > 0 {
 		tiers = append(tiers, api.TierDriver)
 	}
 	if c.guard.holds && p.size.limit > 0 {
@@ -227,18 +251,14 @@ func tiersOf(c *candidate, p *placed) []api.Tier {
 	return tiers
 }
 
-func driverHolds(strategy *strategies.Strategy, p *placed) bool {
-	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
-}
-
-// profileOf is what the framework profiles give the container; noShim is why its pod brings no shim. Whole devices and
-// unknown slices have no cap.
+// profileOf is the result of the framework profiles for the container; noShim is the reason why its pod brings no shim.
+// Whole devices and unknown slices have no cap.
 func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed, noShim string) frameworks.Result {
 	if strategy.Whole() || p.size.limit == 0 {
 		return frameworks.Result{}
 	}
 	view := strategy.View
-	if view != frameworks.ViewSliced && (p.pool.TotalMayBeLimit() || p.first.profile != "") {
+	if view != frameworks.ViewSliced && (p.pool.TotalMayBeLimit() || p.preferred.profile != "") { // the total may be the device's, or less
 		view = frameworks.ViewUnknown
 	}
 	input := frameworks.Input{
@@ -248,9 +268,11 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		View: view, DeviceAlone: p.pool.Replicas == 1, NoShim: noShim, Switches: in.Policy.Frameworks,
 	}
 	detected := frameworks.For(input)
-	if p.first.profile != "" && detected.NotCapped != "" && detected.Framework != "" {
+	// The scheduler chooses between instance and share, and the fraction of one is wrong for the other.
+	if p.preferred.profile != "" && detected.NotCapped != "" && detected.Framework != "" {
 		detected.NotCapped = "what is a part of the device is another part of the instance that it may get"
 	}
+	// What the author writes, or the image shows, is surer than policy's default.
 	if req.Framework != "" || detected.Framework != "" || in.Policy.DefaultFramework == "" {
 		return detected
 	}
@@ -262,24 +284,23 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	return byDefault
 }
 
-// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed, and chosen counts for the most of them.
-func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
-	var same []*candidate
+// equivalent returns the candidates that give the pod the very same as chosen, which stay allowed, and chosen as it counts for the most
+// of them.
+func equivalent(in *Input, chosen *candidate, fitting []candidate) (counted *candidate, same []*candidate) {
 	for i := range fitting {
-		c := &fitting[i]
-		if c == chosen {
+		other := &fitting[i]
+		if other.pool() == chosen.pool() || other.strategy.Name != chosen.strategy.Name {
 			continue
 		}
-		c.guard = planGuard(in, c)
-		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
-			c.containers[j].profile = chosen.containers[j].profile
-			c.containers[j].tiers = tiersOf(c, &c.containers[j])
+		other = other.enforced(planGuard(in, other), func(i int) frameworks.Result { return chosen.containers[i].profile })
+		if !chosen.equals(other) || unproven(in, other) != nil {
+			continue
 		}
-		if chosen.equals(c) && unproven(in, c) == nil && chosen.counts(c, in.Policy) {
-			same = append(same, c)
+		if counted := chosen.countedAs(other); overLimits(in.Policy, counted) == nil {
+			chosen, same = counted, append(same, other)
 		}
 	}
-	return same
+	return chosen, same
 }
 
 // unproven is the first of the candidate's pools on which nothing current proves the tier that policy demands proof of; nil: none.
@@ -291,17 +312,4 @@ func unproven(in *Input, c *candidate) *pools.Pool {
 		}
 	}
 	return nil
-}
-
-// counts makes the candidate count for what it would on another one too, and reports whether policy's limits allow that.
-func (c *candidate) counts(other *candidate, p *config.Policy) bool {
-	before := slices.Clone(c.containers)
-	for i := range c.containers {
-		c.containers[i].share = max(c.containers[i].share, other.containers[i].share)
-	}
-	if overLimits(p, c) == nil {
-		return true
-	}
-	c.containers = before
-	return false
 }

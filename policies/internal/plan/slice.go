@@ -7,50 +7,51 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // sizeOn is a container's slice on one pool.
 type sizeOn struct {
-	slice   quantity.MiB // 0: whatever a replica of a device of unknown size holds
-	limit   quantity.MiB
-	fromT   bool // the slice depends on the device's size
-	compute int
-	procs   int
+	slice      quantity.MiB // 0: whatever a replica of a device of unknown size holds
+	limit      quantity.MiB
+	fromDevice bool // the slice depends on the device's size
+	compute    int
+	procs      int
 	// Of a granular pool's device; 0: units of the resource are no parts of it.
 	granule  quantity.MiB
 	replicas int
 }
 
 // resolve completes a request from policy: its class, or the default slice where it names no size. strategy is the one that
-// the pod requests, or empty. The result has Memory, Fraction or the class "replica".
-func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest) (size.Size, *api.Violation) {
-	requested := c.Size
+// the pod requests, or empty. The result has Memory, Fraction or the class "replica"; sizedBy is what a size from a history rests on.
+func resolve(in *Input, strategy api.StrategyName, c api.ContainerRequest) (_ api.Size, sizedBy string, _ *api.Violation) {
+	requested, p := c.Size, in.Policy
 	if !requested.Named() {
 		if c.Resource != "" && c.Resource != api.ResourceGPU || strategies.Named(strategy).Whole() {
 			requested.Class = api.ClassReplica // who names a shared or MIG resource, or wants whole devices, requests units of it
-			return requested, nil
+			return requested, "", nil
 		}
 		if p.DefaultSlice == nil {
-			return requested, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
+			return requested, "", &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
 				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)", c.Name, p.Name, api.LabelMemory)}
 		}
-		requested = merged(requested, *p.DefaultSlice)
+		var spec config.SliceSpec
+		spec, sizedBy = defaultSlice(in, c)
+		requested = merged(requested, spec)
 	}
 	if requested.Class == "" || requested.Class == api.ClassReplica {
-		return requested, nil
+		return requested, sizedBy, nil
 	}
 	class, ok := p.Classes[requested.Class]
 	if !ok {
-		return requested, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
+		return requested, "", &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
 			"container %q requests class %s; policy %s has %s", c.Name, message.Quote(requested.Class), p.Name, p.ClassList())}
 	}
 	requested.Class = ""
-	return merged(requested, class), nil
+	return merged(requested, class), "", nil
 }
 
 // classOf is the class of policy that a request is sized by, or "". A replica is no class of policy's.
@@ -65,8 +66,8 @@ func classOf(p *config.Policy, c api.ContainerRequest) string {
 	return class
 }
 
-// merged fills what the request leaves open from policy.
-func merged(requested size.Size, s config.SliceSpec) size.Size {
+// merged fills omitted fields of the request from policy.
+func merged(requested api.Size, s config.SliceSpec) api.Size {
 	if !requested.Named() {
 		requested.Memory, requested.Fraction, requested.Class = s.Memory, s.Fraction, s.Class
 	}
@@ -96,26 +97,28 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	case requested.Class == api.ClassReplica && strategy.Claims:
 		return out, &FitError{kind: kindStrategy, pool: pool, text: "which has no replicas: write " + api.LabelMemory + ": \"8Gi\" (or what it needs)"}
 	case requested.Class == api.ClassReplica:
-		out.slice, out.fromT = cmp.Or(pool.Granule(), usable), true
+		out.slice, out.fromDevice = cmp.Or(pool.Granule(), usable), true
 	case !requested.Fraction.Zero():
 		if pool.DeviceMemory == 0 {
 			return out, &FitError{kind: kindUnknownDevice, pool: pool}
 		}
-		out.slice, out.fromT = pool.Part(requested.Fraction), true
+		out.slice, out.fromDevice = pool.Part(requested.Fraction), true
 	default:
 		out.slice = requested.Memory
 	}
 	if a.most > 0 && out.slice > a.most {
 		out.slice = a.most
 	}
-	if usable == 0 && requested.Memory > 0 && strategy.Shared() && !pool.Awaited() {
+	if usable == 0 && requested.Memory > 0 && strategy.Shared() && !pool.Awaited() { // nobody knows whether a share has room for it
 		return out, &FitError{kind: kindUnknownDevice, pool: pool, requested: requested.Memory}
 	}
+	// An instance has less usable memory than its name or its share of the device suggests, and may be good enough all
+	// the same.
 	if usable > 0 && out.slice > usable && !holdsShare(pool, requested.Fraction) && !(a.nearest && namesAmount(pool, out.slice)) {
 		return out, &FitError{kind: kindSize, pool: pool, requested: out.slice, fraction: requested.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
-		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was requested
+		out.slice, out.fromDevice = usable, true // the instance is held whole, whatever part of it was requested
 	}
 	out.limit = max(out.slice, requested.MemoryLimit)
 	if burst := mostOf(pool); burst > 0 && out.limit > burst {
@@ -140,7 +143,7 @@ func mostOf(pool *pools.Pool) quantity.MiB {
 }
 
 // exclusiveSize is the size of a whole device: the request has to fit it, and the device is held whole.
-func exclusiveSize(out sizeOn, requested size.Size, pool *pools.Pool) (sizeOn, *FitError) {
+func exclusiveSize(out sizeOn, requested api.Size, pool *pools.Pool) (sizeOn, *FitError) {
 	total := pool.DeviceMemory
 	most := max(requested.Memory, requested.MemoryLimit)
 	if total > 0 && most > total {
@@ -153,13 +156,15 @@ func exclusiveSize(out sizeOn, requested size.Size, pool *pools.Pool) (sizeOn, *
 // resourceFits returns why a container's own resource name or count rules the pool out.
 func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) *FitError {
 	switch {
-	case c.GPUs > 1 && (!strategy.Several() || strategy.Claims && pool.DeviceClass != resourcename.NVIDIADriver): // no other driver tells its devices apart
+	case c.GPUs > 1 && (!strategy.Several() || strategy.Claims && pool.DeviceClass != nvidia.DRADriver): // no other driver distinguishes its devices
 		return &FitError{kind: kindSeveral, pool: pool, container: c}
+	// Several instances may come from one device, so only who names their resource gets them.
 	case c.GPUs > 1 && strategy.Unit == strategies.UnitInstance && c.Resource != pool.Resource:
 		return &FitError{kind: kindInstances, pool: pool, container: c}
 	case c.Resource == "" || c.Resource == api.ResourceGPU || c.Resource == pool.Resource:
 		return nil
-	case c.Resource == resourcename.SharedGPU && pool.Replicas > 1 && pool.MIGProfile == "":
+	// The device plugin may rename replicas or not, and pods that name the renamed resource fit both.
+	case c.Resource == nvidia.SharedGPU && pool.Replicas > 1 && pool.MIGProfile == "":
 		return nil
 	}
 	return &FitError{kind: kindResource, pool: pool, container: c}

@@ -6,9 +6,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 )
 
 func TestClassOf(t *testing.T) {
@@ -18,10 +17,10 @@ func TestClassOf(t *testing.T) {
 		want string
 	}{
 		"nothing said":          {api.ContainerRequest{}, "small"},
-		"a class":               {api.ContainerRequest{Size: size.Size{Class: "large"}}, "large"},
-		"a size":                {api.ContainerRequest{Size: size.Size{Memory: 1}}, ""},
-		"one shared GPU":        {api.ContainerRequest{Resource: resourcename.SharedGPU}, ""},
-		"whatever a replica is": {api.ContainerRequest{Size: size.Size{Class: api.ClassReplica}}, ""},
+		"a class":               {api.ContainerRequest{Size: api.Size{Class: "large"}}, "large"},
+		"a size":                {api.ContainerRequest{Size: api.Size{Memory: 1}}, ""},
+		"one shared GPU":        {api.ContainerRequest{Resource: nvidia.SharedGPU}, ""},
+		"whatever a replica is": {api.ContainerRequest{Size: api.Size{Class: api.ClassReplica}}, ""},
 	} {
 		if got := classOf(p, c.req); got != c.want {
 			t.Errorf("%s: class %q, want %q", name, got, c.want)

@@ -12,10 +12,11 @@ import (
 // nearlyWhole is the part of a device, in percent, from which a request of it is one of the device.
 const nearlyWhole = 90
 
-// wholeDevices warns an author who requested a part of a device and gets whole ones: what they count for, and what to write for a
-// share.
+// wholeDevices warns an author who requested a part of a device and gets whole ones: their charge, and the spelling of
+// a share.
 func (w *builder) wholeDevices(p *placed, devices string) {
 	asked := p.request.Size
+	// Authors who request whole devices need no warning.
 	if !w.strategy.Whole() || w.promise.Request.Strategy == w.strategy.Name || asked.Memory == 0 && asked.Fraction.Zero() && p.class == "" {
 		return
 	}
@@ -27,7 +28,7 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	case requested.Memory == 0:
 		requested.Memory, text = p.pool.Part(requested.Fraction), requested.Fraction.String()+" of a GPU"
 	}
-	if total > 0 && requested.Memory*100 >= total*nearlyWhole || requested.Memory == 0 && requested.Fraction.Num >= requested.Fraction.Den {
+	if total > 0 && requested.Memory*100 >= total*nearlyWhole || requested.Memory == 0 && requested.Fraction.Num >= requested.Fraction.Den { // hardly anything is left over
 		return
 	}
 	gets, counts := "a whole "+devices, ""
@@ -42,12 +43,13 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	w.warn("container %q requests %s, and no share fits: it gets %s%s; %s", p.request.Name, text, gets, counts, w.shareInstead(requested.Memory, !requested.Fraction.Zero()))
 }
 
-// shareInstead is what to write for a share, where pools have any.
+// shareInstead is the spelling of a share, if pools have any.
 func (w *builder) shareInstead(requested quantity.MiB, fraction bool) string {
 	var best *pools.Pool
 	for i := range w.in.Pools {
 		p := &w.in.Pools[i]
 		reached, _ := p.Reach(w.in.Pod, w.in.Policy.Pod.Tolerations)
+		// A spelling that would be denied is no help.
 		if strategies.Named(p.Strategy).Whole() || !w.in.Policy.Allows(p.Strategy) || p.Usable() == 0 || p.Remembered() || !reached {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 // maxNamed is how many containers the words about a pod's slices name.
 const maxNamed = 3
 
-// inWords is what the containers are given, for people: "8Gi of NVIDIA L4".
+// inWords describes the containers' slices, for people: "8Gi of NVIDIA L4".
 func inWords(chosen *candidate, same []*candidate) string {
 	list := chosen.containers
 	amounts := make([]string, len(list))

@@ -59,8 +59,8 @@ func SetClaim(spec *corev1.PodSpec, container, name, template string) {
 	}
 }
 
-// DropClaims removes the claims under our names that no container is given, and from each container all but what it is given: one
-// that shares the claim of another's slice, or takes one request of it, was not promised that.
+// DropClaims removes the claims under our names that no container is given, and from each container all but its own:
+// one that shares the claim of another's slice, or takes one request of it, was not promised that.
 func DropClaims(spec *corev1.PodSpec, given func(container string) string) {
 	kept := map[string]bool{}
 	for c := range Containers(spec) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Containers yields the pod's containers in the order in which they start: init containers, then the others. init
-// says which kind it is; sidecars are init containers here. Containers of ours are left out.
+// reports the kind; sidecars are init containers here. Containers of ours are left out.
 func Containers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, bool] {
 	return func(yield func(*corev1.Container, bool) bool) {
 		for i := range spec.InitContainers {
@@ -52,7 +52,7 @@ func ContainerNamed(spec *corev1.PodSpec, name string) (*corev1.Container, bool)
 	return nil, false
 }
 
-// RunAsUser is the UID that the container says it runs as, by itself or with its pod; nil: it says none.
+// RunAsUser is the UID that the container, or its pod, specifies; nil: none.
 func RunAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
 	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
 		return c.SecurityContext.RunAsUser
@@ -73,8 +73,8 @@ func MountsShm(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
 }
 
-// LimitsMemory reports whether the pod limits the memory of all its containers together, what they write to volumes in
-// memory included: any of them can use up what another needs.
+// LimitsMemory reports whether the pod limits the memory of all its containers together, including their files in
+// memory volumes: any of them can use up the memory that another needs.
 func LimitsMemory(spec *corev1.PodSpec) bool {
 	if spec.Resources == nil {
 		return false

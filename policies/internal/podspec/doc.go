@@ -1,2 +1,2 @@
-// Package podspec reads what an author wrote in a pod spec apart from what gpuslice wrote there.
+// Package podspec separates an author's fields of a pod spec from those of gpuslice.
 package podspec

@@ -2,7 +2,7 @@ package podspec
 
 import "strings"
 
-// Prefix is how the names of what gpuslice adds to a pod begin: containers and volumes.
+// Prefix starts the names of gpuslice's containers and volumes.
 const Prefix = "gpuslice-"
 
 // IsOurs reports whether a container or volume is gpuslice's, by its name.

@@ -38,7 +38,8 @@ func stringLength(text []byte) (n int) {
 	return min(n, len(text))
 }
 
-// mayBeCostly reports whether a text has only what quantities are made of, and more digits or a larger exponent than Cheap allows.
+// mayBeCostly reports whether a text has only the characters of quantities, and more digits or a larger exponent than
+// Cheap allows.
 func mayBeCostly(text []byte) bool {
 	exponent := 0
 	for i, c := range text {

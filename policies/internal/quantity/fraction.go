@@ -9,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
-// FormatRatio prints num/den floored at six decimals, without an exponent: what frameworks parse. It returns "" where
-// the value would not lie in (0, 1).
+// FormatRatio prints num/den floored at six decimals, without an exponent: the form that frameworks parse. It returns
+// "" if the value would not lie in (0, 1).
 func FormatRatio(num, den int64) string {
 	if num <= 0 || den <= 0 || num >= den {
 		return ""
@@ -93,11 +93,11 @@ func decimalMicros(text string) int64 {
 	return w*Micro + f
 }
 
-// MaxFractions is how many replicas of a device the rounding is undone for: what MPS can serve.
+// MaxFractions is the largest number of replicas for which the rounding is undone: the most that MPS can serve.
 const MaxFractions = 48
 
 // reduceFraction undoes the rounding to thousandths: k = ceil(1000/n) thousandths become 1/n. Above 31 several n share
-// one k: 28 thousandths are what a 36th and a 37th become. They mean the largest such n, whose slice fits either device.
+// one k: a 36th and a 37th both become 28 thousandths. They mean the largest such n, whose slice fits either device.
 func reduceFraction(micros int64) Fraction {
 	milli := micros / 1000
 	if micros%1000 != 0 || milli < 1 || milli > 999 {

@@ -36,3 +36,6 @@ func GPUText(q resource.Quantity) string {
 
 // MaxGPUs is how many GPUs a container may request.
 const MaxGPUs = 64
+
+// MaxReplicas is how many units one device can have at most; the device plugin itself has no bound.
+const MaxReplicas = 4096

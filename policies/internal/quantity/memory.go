@@ -16,7 +16,7 @@ type MiB int64
 const (
 	Mebibyte  = 1 << 20      // bytes
 	MaxMemory = MiB(1) << 30 // one pebibyte: more than any device, far from overflow when bytes are summed
-	// MaxText bounds what is parsed: "1e10000000" costs seconds in a general parser.
+	// MaxText bounds parsed text: "1e10000000" costs seconds in a general parser.
 	MaxText = 20
 )
 
@@ -31,7 +31,7 @@ func (m MiB) String() string {
 	return strconv.FormatInt(int64(m), 10) + "Mi"
 }
 
-// Human prints m for people, in GiB with one decimal where that says more: "9.5Gi".
+// Human prints m for people, in GiB with one decimal if that is more precise: "9.5Gi".
 func (m MiB) Human() string {
 	if m < 1024 || m%1024 == 0 {
 		return m.String()

@@ -9,7 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 )
 
 const (
@@ -17,8 +16,8 @@ const (
 	maxAnnotationProblems   = 8        // that are reported
 )
 
-// annotation reads gpuslice.dev/containers: container -> what it requests.
-func (r *requestReader) annotation() map[string]size.Size {
+// annotation reads gpuslice.dev/containers: container -> request.
+func (r *requestReader) annotation() map[string]api.Size {
 	text, ok := r.pod.Annotations[api.AnnotationContainers]
 	if !ok {
 		return nil
@@ -43,14 +42,14 @@ func (r *requestReader) annotation() map[string]size.Size {
 			return "it is not a container of this pod; there are " + there
 		}
 		return ""
-	}, size.Size.Check)
+	}, api.Size.Check)
 	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
 		r.deny(reason, legible(p.Field)+": "+p.Detail)
 	}
 	return out
 }
 
-// legible is the text as it is, or quoted where it holds what a terminal would obey and not print.
+// legible is the text as it is, or quoted if it holds characters that a terminal would obey and not print.
 func legible(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)

@@ -9,9 +9,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// WithoutDefaults returns the pod without the GPUs that LimitRanges gave to containers which name another GPU resource: the
-// plugin runs again after a webhook has renamed the one that it gave, or that the author named. It returns the pod itself
-// where there are none, and what the LimitRanges give, for the author of a slice.
+// WithoutDefaults returns the pod without the GPUs that LimitRanges gave to containers which name another GPU resource:
+// the plugin runs again after a webhook has renamed the one that it gave, or that the author named. It returns the pod
+// itself if there are none, and the LimitRanges' defaults, for the author of a slice.
 func WithoutDefaults(pod *corev1.Pod, limitRanges []*corev1.LimitRange, pools []pools.Pool) (_ *corev1.Pod, warnings []string) {
 	for _, r := range limitRanges {
 		for i := range r.Spec.Limits {

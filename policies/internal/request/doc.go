@@ -1,2 +1,3 @@
-// Package request reads what a pod requests: labels, the annotation for single containers, resources and accepted spellings.
+// Package request reads a pod's request: labels, the annotation for single containers, resources and accepted
+// spellings.
 package request

@@ -11,20 +11,19 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// labelRequest is what a pod's labels request.
+// labelRequest is the request of a pod's labels.
 type labelRequest struct {
-	size      size.Size
+	size      api.Size
 	share     string
 	strategy  api.StrategyName
 	framework string
 	container string
 	explicit  bool
 
-	sizeFrom, containerFrom string // what says so, for people
+	sizeFrom, containerFrom string // the sources, for people
 }
 
 // labelReader reads one label into the request.

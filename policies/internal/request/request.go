@@ -10,25 +10,24 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Read reads what a pod requests, and everything that is wrong with it: what could be read is returned all the
-// same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none. asked are
-// requests in the words of systems that the policy does not accept.
+// Read reads a pod's request, and everything that is wrong with it: readable parts are returned all the same. recorded
+// is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none. It also
+// returns requests in the words of systems that the policy does not accept.
 func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
 	req = r.read()
 	return req, r.unaccepted, r.warnings, r.violations
 }
 
-// requestReader collects what a pod requests, and everything that is wrong with it.
+// requestReader collects a pod's request, and everything that is wrong with it.
 type requestReader struct {
 	pod        *corev1.Pod
 	policy     *config.Policy
@@ -59,7 +58,7 @@ func (r *requestReader) read() api.Request {
 	named := r.annotation()
 	own = own || len(named) > 0 || len(r.violations) > before
 	req.Explicit = req.Explicit || own
-	// The author's label is newer than what was recorded, and what is a share's name is up to the pools of the day.
+	// The author's label is newer than the record, and the pools of the day decide which names are shares.
 	if r.recorded != nil && labels.share != api.ShareDisabled && !slices.Equal(r.recorded.Spellings, []string{spellings.NameOfShares}) {
 		req.Explicit = req.Explicit || r.recorded.Explicit
 	}
@@ -77,7 +76,7 @@ func (r *requestReader) read() api.Request {
 
 // gpuContainers returns the containers that get GPUs: those that request one, those that the annotation names, or,
 // where none does and the pod wants a slice, the one that a label names or the only one there is.
-func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size.Size, explicit bool) []gpuContainer {
+func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.Size, explicit bool) []gpuContainer {
 	var found, silent []gpuContainer
 	for c, init := range podspec.Containers(&r.pod.Spec) {
 		resource, v := gpuResourceOf(c, r.pools)
@@ -131,7 +130,7 @@ func (r *requestReader) namedContainer(labels labelRequest, found, silent []gpuC
 
 // container reads one container's request: its part of the annotation, else the labels; an accepted foreign spelling has
 // to agree with them.
-func (r *requestReader) container(g gpuContainer, labels labelRequest, named map[string]size.Size, req *api.Request) api.ContainerRequest {
+func (r *requestReader) container(g gpuContainer, labels labelRequest, named map[string]api.Size, req *api.Request) api.ContainerRequest {
 	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: labels.size}
 	source := labels.sizeFrom
 	if annotated, ok := named[g.name]; ok {
@@ -154,7 +153,7 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 		return out
 	}
 	req.Explicit = true
-	if out.Size.Named() && !size.Same(out.Size, foreign) {
+	if out.Size.Named() && !api.SameSize(out.Size, foreign) {
 		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
@@ -162,7 +161,7 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 	return out
 }
 
-// namesShare reports whether a container requests what pools offer as shares under a name of its own.
+// namesShare reports whether a container requests a resource that pools offer as shares under a name of its own.
 func (r *requestReader) namesShare() bool {
 	for c := range podspec.Containers(&r.pod.Spec) {
 		for i := range r.pools {
@@ -175,14 +174,14 @@ func (r *requestReader) namesShare() bool {
 	return false
 }
 
-// threads is the share of compute that the container's own variable for MPS says, where it is a number and nothing else says a
+// threads is the share of compute in the container's own variable for MPS, if it is a number and nothing else sets a
 // share. In a pod of an earlier pass the variable is ours.
 func (r *requestReader) threads(c *api.ContainerRequest) int {
 	if r.recorded != nil || c.Size.Compute > 0 {
 		return 0
 	}
 	spec, _ := podspec.ContainerNamed(&r.pod.Spec, c.Name)
-	i := envvar.Index(spec.Env, envvar.MPSThreads)
+	i := podspec.VariableIndex(spec.Env, nvidia.EnvMPSThreads)
 	if i < 0 {
 		return 0
 	}
@@ -193,8 +192,8 @@ func (r *requestReader) threads(c *api.ContainerRequest) int {
 	return percent
 }
 
-// recall takes a container's request from what was recorded of the pod, where the container still requests what it did
-// then. What the labels say, which are the author's, wins over what was recorded.
+// recall takes a container's request from the pod's record, if its resources are unchanged since then. The labels,
+// which are the author's, win over the record.
 func (r *requestReader) recall(c *api.ContainerRequest) {
 	if r.recorded == nil || c.Quantity != "" {
 		return
@@ -215,7 +214,7 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 }
 
 // foreign reads a spelling of another system, or denies a fraction that policy does not accept.
-func (r *requestReader) foreign(res spellings.Resource) (size.Size, string, bool) {
+func (r *requestReader) foreign(res spellings.Resource) (api.Size, string, bool) {
 	for _, s := range spellings.All() {
 		if s.Read == nil {
 			continue
@@ -228,11 +227,11 @@ func (r *requestReader) foreign(res spellings.Resource) (size.Size, string, bool
 			r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
 				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
 				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, found.Fraction)})
-			return size.Size{}, "", false
+			return api.Size{}, "", false
 		}
 		return found, text, true
 	}
-	return size.Size{}, "", false
+	return api.Size{}, "", false
 }
 
 func (r *requestReader) deny(reason, detail string) {

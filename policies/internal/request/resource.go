@@ -8,22 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // IsGPUResource reports whether name is one under which GPUs are requested: NVIDIA's own names and those that pools offer.
 func IsGPUResource(name string, offered []pools.Pool) bool {
-	if name == api.ResourceGPU || name == resourcename.SharedGPU || strings.HasPrefix(name, resourcename.MIGPrefix) {
+	if name == api.ResourceGPU || name == nvidia.SharedGPU || strings.HasPrefix(name, nvidia.MIGPrefix) {
 		return true
 	}
 	return slices.ContainsFunc(offered, func(p pools.Pool) bool { return p.Resource == name })
 }
 
-// gpuResourceOf reads what c requests under GPU names. A zero Resource means that it requests none. Two names in one
+// gpuResourceOf reads c's requests under GPU names. A zero Resource means that it requests none. Two names in one
 // container, and quantities out of range, are violations.
 func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource, *api.Violation) {
 	var found spellings.Resource
@@ -58,5 +57,5 @@ func joinSorted(a, b string) string {
 }
 
 func Invalid(reason, detail string) *api.Violation {
-	return &api.Violation{Rule: rulename.Request, Reason: reason, Detail: detail}
+	return &api.Violation{Rule: api.RuleRequest, Reason: reason, Detail: detail}
 }

@@ -8,12 +8,11 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 )
 
-// spell keeps what other systems' words request: by container where policy accepts the system. Accepted words of the pod mean
-// what its labels do. What was recorded of a system that is accepted no more is not read.
+// spell keeps requests in other systems' words: by container if policy accepts the system. Accepted words of the pod
+// have the meaning of its labels. Records of a system that is no longer accepted are not read.
 func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (accepted []string) {
 	r.spelled = map[string]spellings.Found{}
 	for _, f := range found {
@@ -36,7 +35,7 @@ func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (ac
 	return slices.Compact(accepted)
 }
 
-// accepts reports whether policy accepts the system. What has too many names to be read may be of any.
+// accepts reports whether policy accepts the system. A request with too many names to be read may be of any.
 func (r *requestReader) accepts(s spellings.Spelling) bool {
 	return slices.Contains(r.policy.Accept, s.Name) || s.Name == "" && len(r.policy.Accept) > 0
 }
@@ -76,7 +75,7 @@ func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
 	labels.sizeFrom = cmp.Or(labels.sizeFrom, strings.Join(f.Names, " and "))
 }
 
-// onlyOne is what the pod says and found may repeat, or what found alone says.
+// onlyOne is the pod's value, which found may repeat, or found's value alone.
 func onlyOne[T ~string](r *requestReader, reason string, found spellings.Found, said, says T) T {
 	if said != "" && says != "" && said != says {
 		r.deny(reason, inContainer(found.Container, fmt.Sprintf("the pod says %s and, by %s, %s; write one of them",
@@ -85,7 +84,7 @@ func onlyOne[T ~string](r *requestReader, reason string, found spellings.Found, 
 	return cmp.Or(said, says)
 }
 
-// spelledIn gives a container what an accepted system's words request for it.
+// spelledIn gives a container its request in an accepted system's words.
 func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, source string, req *api.Request) {
 	f, own := r.spelled[g.name]
 	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
@@ -104,12 +103,12 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, sou
 	r.agree(&out.Size, source, f, g.name)
 }
 
-// agree adds what is found to a size from a source, which it may repeat and not contradict.
-func (r *requestReader) agree(into *size.Size, source string, f spellings.Found, container string) {
+// agree adds the found request to a size from a source, which it may repeat and not contradict.
+func (r *requestReader) agree(into *api.Size, source string, f spellings.Found, container string) {
 	found := f.Part.Size
 	says, finds := "", ""
 	switch {
-	case into.Named() && found.Named() && !size.Same(*into, found):
+	case into.Named() && found.Named() && !api.SameSize(*into, found):
 		says, finds = into.Describe(), found.Describe()
 	case into.Compute != 0 && found.Compute != 0 && into.Compute != found.Compute:
 		says, finds = fmt.Sprintf("compute %d", into.Compute), fmt.Sprintf("compute %d", found.Compute)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -19,9 +19,10 @@ import (
 // maxUnrequested bounds the warnings about a pod without a slice.
 const maxUnrequested = 8
 
-// Unrequested are warnings about a pod that requests no slice: what its author may have meant, or not know.
+// Unrequested are warnings about a pod that requests no slice: probable intentions of its author, and surprising
+// effects.
 func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
-	// A label that only says more about a slice is most likely half a request.
+	// A label that only refines a slice is most likely half a request.
 	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
 		if _, ok := pod.Labels[label]; ok {
 			warnings = append(warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
@@ -51,7 +52,7 @@ func UnreadVariables(pod *corev1.Pod) (warnings []string) {
 	return warnings
 }
 
-// besideSlices is what there is to know about so many of a resource without a slice; "" where that is nothing.
+// besideSlices describes so many of a resource without a slice; "" if there is nothing to report.
 func besideSlices(resource string, count int64, all []pools.Pool) string {
 	var offered, shared *pools.Pool
 	for i := range all {
@@ -69,7 +70,7 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 	case shared != nil && !(resource == api.ResourceGPU && whole):
 		return fmt.Sprintf("%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
 			resource, shared.Strategy, api.LabelMemory)
-	case offered == nil && strings.HasPrefix(resource, resourcename.MIGPrefix):
+	case offered == nil && strings.HasPrefix(resource, nvidia.MIGPrefix):
 		return fmt.Sprintf("no node offers %s; they offer %s", resource, cmp.Or(message.JoinNames(instances(all)), "no MIG instance"))
 	}
 	return ""
@@ -78,7 +79,7 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 // instances are the MIG resources that nodes offer.
 func instances(all []pools.Pool) (names []string) {
 	for _, p := range all {
-		if strings.HasPrefix(p.Resource, resourcename.MIGPrefix) {
+		if strings.HasPrefix(p.Resource, nvidia.MIGPrefix) {
 			names = append(names, p.Resource)
 		}
 	}

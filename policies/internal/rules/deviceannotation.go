@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // deviceAnnotation denies annotations by which a container runtime, or a plugin of one, gives a pod devices.
@@ -40,7 +39,7 @@ func AddedDevices(old, updated *corev1.Pod) []api.Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: rulename.Tamper, Reason: r.Reason, Detail: message.ShortList(found) + "; leave it out of the change"}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: r.Reason, Detail: message.ShortList(found) + "; leave it out of the change"}}
 }
 
 // injector is a kind of annotation that gives a pod devices.

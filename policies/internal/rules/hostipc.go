@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -28,7 +27,7 @@ func HostIPCElsewhere(pod *corev1.Pod, pool *pools.Pool) *api.Violation {
 		return nil
 	}
 	r := hostIPC()
-	return &api.Violation{Rule: rulename.Tamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + r.Instead}
+	return &api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + r.Instead}
 }
 
 // UnpromisedHostIPC denies the node's IPC namespace to a pod whose promised slice does not need it.
@@ -37,5 +36,5 @@ func UnpromisedHostIPC(pod *corev1.Pod, promise *promise.Promise) []api.Violatio
 		return nil
 	}
 	r := hostIPC()
-	return []api.Violation{{Rule: rulename.Tamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + r.Instead}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + r.Instead}}
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// hostPath denies volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
-// CDI specifications, sockets, what kubelet, container runtime, etcd and the node's own services keep, run and are configured by, what
-// runs as root there, and every directory above one of them. What else of the node a pod may mount is for Pod Security to say.
+// hostPath denies volumes onto the enforcement of slices: device nodes, the driver's and the MPS daemons' directories,
+// CDI specifications, sockets, the state, programs and configuration of kubelet, container runtime, etcd and the node's
+// own services, programs that run as root there, and every directory above one of them. Other mounts of the node are a
+// matter of Pod Security.
 func hostPath() Rule {
 	return Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
 		for _, v := range s.Pod.Spec.Volumes {
@@ -53,7 +54,7 @@ func onlyRead(pod *corev1.Pod, volume string) bool {
 	return true
 }
 
-// heldPath returns what the host's path reaches that no slice may, or "".
+// heldPath returns the protected path that the host's path reaches, or "".
 func heldPath(hostPath string, mps strategies.MPSSpec) string {
 	at := nodePath(hostPath)
 	for _, held := range heldPaths(mps) {
@@ -86,8 +87,8 @@ func heldPaths(mps strategies.MPSSpec) []string {
 	return paths
 }
 
-// nodePath is an absolute path without detours. On a node /var/run is /run, and where the system is an image, /root, /opt and /usr/local
-// lead into /var: what is read there is what is read here.
+// nodePath is an absolute path without detours. On a node /var/run is /run, and if the system is an image, /root, /opt
+// and /usr/local lead into /var: both paths read the same files.
 func nodePath(p string) string {
 	p = path.Clean("/" + p)
 	for link, to := range map[string]string{"/var/run": "/run", "/var/roothome": "/root", "/var/opt": "/opt", "/var/usrlocal": "/usr/local"} {

@@ -3,7 +3,6 @@ package rules
 import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // All lists the tamper rules, in the order in which an author reads them.
@@ -20,7 +19,7 @@ func Find(s Subject, sliced bool) (out []api.Violation) {
 			continue
 		}
 		if found := r.Find(s); len(found) > 0 {
-			out = append(out, api.Violation{Rule: rulename.Tamper, Reason: r.Reason, Detail: message.ShortList(found) + "; " + r.Instead})
+			out = append(out, api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: message.ShortList(found) + "; " + r.Instead})
 		}
 	}
 	if !sliced {

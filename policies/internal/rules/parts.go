@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // unpromisedParts denies a pod without a slice that requests parts of a device by itself: whatever their number it would see
@@ -24,7 +23,7 @@ func unpromisedParts(s Subject) []api.Violation {
 				continue
 			}
 			if ok, _ := p.Reach(s.Pod, everyTaint()); ok {
-				return []api.Violation{{Rule: rulename.Strategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
+				return []api.Violation{{Rule: api.RuleStrategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
 					"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
 					c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
 			}

@@ -27,8 +27,8 @@ func privileged() Rule {
 	}, Instead: "remove it"}
 }
 
-// Unconfined reports whether SELinux lets a process of the type reach what is the node's: the types of the node's own services, under which
-// no container runs by itself.
+// Unconfined reports whether SELinux lets a process of the type reach the node's own files: the types of the node's own
+// services, under which no container runs by itself.
 func Unconfined(o *corev1.SELinuxOptions) bool {
 	return o != nil && slices.Contains([]string{"spc_t", "container_runtime_t", "kubelet_t", "init_t", "initrc_t", "kernel_t", "unconfined_t", "unconfined_service_t"}, o.Type)
 }

@@ -12,17 +12,18 @@ import (
 // Rule denies one way in which a pod could leave its slice, take devices that it was not given, or reach its
 // guard or its neighbours.
 type Rule struct {
-	// Reason says in a few stable words what is denied.
+	// Reason names the denied thing in a few stable words.
 	Reason string
 	// Everywhere reports whether the rule holds for every pod of a governed namespace; else for those that get a slice.
 	Everywhere bool
-	// Find returns what the rule denies of a pod as its author wrote it: what was found and where, one text each.
+	// Find returns the parts that the rule denies of a pod as its author wrote it: each part and its place, one text
+	// each.
 	Find func(Subject) []string
-	// Instead says what to do about it.
+	// Instead is the remedy.
 	Instead string
 }
 
-// Subject is what a tamper rule may know of a pod.
+// Subject holds the facts about a pod that tamper rules read.
 type Subject struct {
 	Pod   *corev1.Pod
 	Pools []pools.Pool

@@ -1,2 +1,3 @@
-// Package shim is how a container's Python comes to load guard/shim, which caps what reads no limit from its environment.
+// Package shim makes a container's Python load guard/shim, which caps releases that read no limit from their
+// environment.
 package shim

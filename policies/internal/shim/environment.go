@@ -22,7 +22,7 @@ var (
 	errUsed     = errors.New("the container itself uses the value of " + pythonPath)
 )
 
-// keepsVariable returns why Python would not see what is put into the variable, or something else would.
+// keepsVariable returns the reason why Python would not see the variable's value, or something else would.
 func keepsVariable(c *corev1.Container, words []commandline.Word) error {
 	switch {
 	case ignoresEnvironment(words):
@@ -45,16 +45,16 @@ func keepsVariable(c *corev1.Container, words []commandline.Word) error {
 	return nil
 }
 
-// mention finds the variable's name, with what shows a use of its value before it.
+// mention finds the variable's name, with the characters before it that show a use of its value.
 var mention = regexp.MustCompile(`(^-u|\$[({]?|\b)` + pythonPath + `\b`)
 
 // assigned is the value behind the name in an assignment.
 var assigned = regexp.MustCompile(`^(\+?)=([^\s;&|]*)`)
 
-// keeps finds a value in which a shell puts what the variable has.
+// keeps finds a value into which a shell puts the variable's present value.
 var keeps = regexp.MustCompile(`\$\{?` + pythonPath + `\b`)
 
-// keepsIn returns why a word with the variable's name in it is not one that keeps what the variable has.
+// keepsIn returns the reason why a word with the variable's name in it does not keep the variable's present value.
 func keepsIn(w commandline.Word) error {
 	text := w.Text
 	for {
@@ -91,7 +91,7 @@ func ignoresEnvironment(words []commandline.Word) bool {
 		case argument:
 			argument = false
 		case !strings.HasPrefix(w.Text, "-"):
-			python = false // the program, and what follows is its own
+			python = false // the program; later words are its own
 		default:
 			i := strings.IndexAny(w.Text, "IEScmWX")
 			switch {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 )
 
 // RecorderName is the name of the recorder with the number.
@@ -27,7 +27,7 @@ func RecorderNumber(name string) int {
 func Recorder(r corev1.Container, c *corev1.Container, number int) corev1.Container {
 	r.Name, r.Image, r.ImagePullPolicy, r.Args = RecorderName(number), c.Image, c.ImagePullPolicy, nil
 	r.Command = []string{limits.ShimProgram, limits.RecordOption, limits.ShimFolder + "/" + recordFile(number)}
-	r.Env = []corev1.EnvVar{{Name: envvar.VisibleDevices, Value: envvar.NoDevices}}
+	r.Env = []corev1.EnvVar{{Name: nvidia.EnvVisibleDevices, Value: nvidia.NoDevices}}
 	r.VolumeMounts = []corev1.VolumeMount{{Name: limits.ShimVolume, MountPath: limits.ShimFolder}}
 	s := new(corev1.SecurityContext)
 	if c.SecurityContext != nil {
@@ -40,7 +40,8 @@ func Recorder(r corev1.Container, c *corev1.Container, number int) corev1.Contai
 	return r
 }
 
-// fileEntry is the variable from the recorder's file. It is optional: what cannot be recorded stays as the image has it.
+// fileEntry is the variable from the recorder's file. It is optional: a variable that cannot be recorded stays as the
+// image has it.
 func fileEntry(number int) corev1.EnvVar {
 	return corev1.EnvVar{Name: pythonPath, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
 		VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true),

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
-// What policy may say.
+// Policy's choices.
 const (
 	Off      = "off"
 	Variable = "variable" // where it changes a variable of the pod, and nothing else
@@ -17,14 +17,14 @@ const (
 	EnvFiles = "env-files" // on, and the cluster has variables from files
 )
 
-// Modes are what policy may say, the laxest first.
+// Modes are policy's choices, the laxest first.
 func Modes() []string { return []string{Off, Variable, On, EnvFiles} }
 
 // Ways in which a container's Python loads the shim. None replaces the PYTHONPATH of an image, which admission cannot see.
 const (
 	ByVariable = "variable" // the pod's own PYTHONPATH, which has replaced the image's already, begins with the shim's folder
-	ByCommand  = "command"  // the pod's own command is started by a program that puts the folder before what there is
-	ByFile     = "file"     // an init container of the image records what there is, and the kubelet reads the variable from that file
+	ByCommand  = "command"  // the pod's own command is started by a program that puts the folder before the present value
+	ByFile     = "file"     // an init container of the image records the present value, and the kubelet reads the variable from that file
 )
 
 // pythonPath is the variable with the folders in which Python looks first.

@@ -34,7 +34,7 @@ func Write(c *corev1.Container, way string, number int) {
 	c.Env[at].Value = value
 }
 
-// Remove makes the container start as its author wrote it, but for what is of that way.
+// Remove makes the container start as its author wrote it, but for the edits of that way.
 func Remove(c *corev1.Container, keep string) {
 	if keep != ByCommand {
 		c.Command = withoutProgram(c.Command)

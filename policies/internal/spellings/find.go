@@ -15,16 +15,16 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Found is what one system's words request for one container, or, without a container, for the pod.
+// Found is the request in one system's words for one container, or, without a container, for the pod.
 type Found struct {
 	Spelling  Spelling
 	Container string
-	// Names are what was read: resources of the container, or annotations, labels and selectors of the pod.
+	// Names are the names that were read: resources of the container, or annotations, labels and selectors of the pod.
 	Names []string
 	// Resources are the quantities of the container's resources. No node offers them where the system is not installed.
 	Resources map[string]string
 	Part      Part
-	// ContainerFrom is the name that says which container gets the slice; "": none does.
+	// ContainerFrom is the name that selects the container of the slice; "": none does.
 	ContainerFrom string
 	Unread        []string // names that have no form in gpuslice
 	Selected      bool     // it is read from a node selector, which nodes of the system have
@@ -119,7 +119,7 @@ type finder struct {
 	names  int
 }
 
-// group is what one system's names say for one container.
+// group is the request under one system's names for one container.
 type group struct {
 	Found
 	values   map[string]value

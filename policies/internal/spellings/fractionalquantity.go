@@ -1,6 +1,6 @@
 package spellings
 
-import "github.com/gpuslice/gpuslice/policies/internal/size"
+import "github.com/gpuslice/gpuslice/policies/api"
 
 // NameOfQuantities is the name of the spelling that is read from a GPU resource itself.
 const NameOfQuantities = "fractional-quantity"
@@ -11,11 +11,11 @@ func fractionalQuantity() Spelling {
 	return Spelling{
 		Name: NameOfQuantities,
 		Doc:  `nvidia.com/gpu: "0.25" means that share of one GPU`,
-		Read: func(r Resource) (size.Size, string, bool) {
+		Read: func(r Resource) (api.Size, string, bool) {
 			if r.Share.Zero() {
-				return size.Size{}, "", false
+				return api.Size{}, "", false
 			}
-			return size.Size{Fraction: r.Share}, r.Name + ": " + r.Text, true
+			return api.Size{Fraction: r.Share}, r.Name + ": " + r.Text, true
 		},
 	}
 }

@@ -28,7 +28,7 @@ func (p Part) Labels() (out []Label) {
 	return out
 }
 
-// instead is what to write for the part; "": it cannot be read.
+// instead is the spelling of the part in gpuslice; "": it cannot be read.
 func (p Part) instead() string {
 	var words, labels []string
 	if p.GPUs > 0 {
@@ -47,7 +47,7 @@ func (p Part) instead() string {
 	return strings.Join(words, " and ")
 }
 
-// Hint is what to write instead of a request that is not accepted.
+// Hint is the remedy for a request that is not accepted.
 func (f Found) Hint() string {
 	if len(f.Names) == 0 {
 		return fmt.Sprintf("%s: %s; for a slice write one of gpuslice's labels", f.Spelling.System, f.Err)
@@ -66,7 +66,7 @@ func (f Found) Hint() string {
 // maxHints bounds the warnings about other systems' words.
 const maxHints = 8
 
-// Hints are what to write instead of requests that are not accepted, sorted. A node selector is right with a slice too.
+// Hints are the remedies for requests that are not accepted, sorted. A node selector is right with a slice too.
 func Hints(asked []Found, unsliced bool) (hints []string) {
 	for _, f := range asked {
 		if !f.Selected || unsliced {

@@ -2,7 +2,7 @@ package spellings
 
 import "cmp"
 
-// koordinator counts what all devices have together: gpu.shared is among how many it is divided.
+// koordinator counts the total of all devices: gpu.shared is the number of devices that share it.
 func koordinator() Spelling {
 	return Spelling{
 		Name: "koordinator", System: "Koordinator", Doc: "koordinator.sh/gpu-memory: 16Gi and gpu-memory-ratio: 50, divided among koordinator.sh/gpu.shared GPUs",

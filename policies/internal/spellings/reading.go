@@ -20,13 +20,13 @@ type (
 	named func(rest string) (container string, read reading, ok bool)
 )
 
-// value is what stands behind a name.
+// value is the value of a name.
 type value struct {
 	text     string
 	quantity *resource.Quantity // of a resource
 }
 
-// collected is what the names of one system request, before it is one request.
+// collected gathers the values of one system's names, before they become one request.
 type collected struct {
 	Part
 	percent, cores int64    // hundredths of a device's memory and of its compute
@@ -34,7 +34,7 @@ type collected struct {
 	unread         []string // names that have no form here
 }
 
-// once sets what another name may have set to the same, where it could be read.
+// once sets a field that another name may have set to the same, if it could be read.
 func once[T comparable](field *T, to T, err error) error {
 	var unset T
 	if err == nil && *field != unset && *field != to {
@@ -157,7 +157,7 @@ const (
 	allDevices = 100 * quantity.MaxGPUs
 )
 
-// settle makes one request of what was read.
+// settle makes one request of the collected values.
 func (c *collected) settle(complete func(*collected) error) error {
 	if complete != nil {
 		if err := complete(c); err != nil {
@@ -177,7 +177,7 @@ func (c *collected) settle(complete func(*collected) error) error {
 	return nil
 }
 
-// divide divides what is of all devices together among them.
+// divide divides totals of all devices among them.
 func (c *collected) divide() error {
 	if n := max(c.percent, c.cores); c.GPUs == 0 && n > oneDevice && n%oneDevice == 0 {
 		c.GPUs = n / oneDevice

@@ -2,7 +2,6 @@ package spellings
 
 import (
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/size"
 )
 
 // Spelling is how the users of another system request a part of a GPU, read where a policy lists its name under accept.
@@ -19,15 +18,15 @@ type Spelling struct {
 	Schedulers []string
 	// FirstContainer reports whether a request that names no container is for the first one.
 	FirstContainer bool
-	// Read returns what a GPU resource's own quantity requests; ok is false where that is nothing.
-	Read func(Resource) (found size.Size, text string, ok bool)
+	// Read returns the request in a GPU resource's own quantity; ok is false if there is none.
+	Read func(Resource) (found api.Size, text string, ok bool)
 
 	complete func(*collected) error // nil: each amount is of each device
 }
 
-// Part is what is requested for one container, or by the pod's words.
+// Part is the request for one container, or by the pod's words.
 type Part struct {
-	Size      size.Size
+	Size      api.Size
 	GPUs      int64 // 0: not named
 	Strategy  api.StrategyName
 	Container string // that a word of the pod names

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tensorFusion counts what each of its GPUs has.
+// tensorFusion counts the part of each of its GPUs.
 func tensorFusion() Spelling {
 	return Spelling{
 		Name: "tensor-fusion", System: "TensorFusion", Doc: "annotation tensor-fusion.ai/vram-request: 8Gi means 8 GiB of each GPU",

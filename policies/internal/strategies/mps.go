@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
@@ -28,15 +27,16 @@ func mps() Strategy {
 		View:         frameworks.ViewLimitedFree,
 		Tier:         api.TierMPS,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "mps", LabelsGKE: "mps"},
-		Await:        resourcename.SharedGPU,
+		Await:        nvidia.SharedGPU,
 		Inject:       mpsInjection,
 		Requires:     mpsRequires,
 		Note:         mpsNote,
 	}
 }
 
-// mpsNote says what no limit of MPS holds: all containers on a device are clients of one daemon, whatever namespace they
-// are of, and NVIDIA's plugin runs one for each node. Only nodes keep tenants apart, by their trust domain.
+// mpsNote names the resources that no limit of MPS bounds: all containers on a device are clients of one daemon,
+// whatever namespace they are of, and NVIDIA's plugin runs one for each node. Only nodes keep tenants apart, by their
+// trust domain.
 func mpsNote(p *Placement) string {
 	if p.TrustDomain != "" && slices.Contains(p.MPS.TrustDomains, p.TrustDomain) {
 		return ""
@@ -48,10 +48,10 @@ func mpsNote(p *Placement) string {
 func mpsInjection(g Grant) Injection {
 	in := driverLimit(g)
 	if g.Limit > 0 {
-		in.Env = append(in.Env, envvar.Literal{Name: envvar.MPSPinned, Value: pinnedLimit(g)})
+		in.Env = append(in.Env, podspec.Variable{Name: nvidia.EnvMPSPinned, Value: pinnedLimit(g)})
 	}
 	if g.Compute > 0 {
-		in.Env = append(in.Env, envvar.Literal{Name: envvar.MPSThreads, Value: strconv.FormatInt(int64(g.Compute), 10)})
+		in.Env = append(in.Env, podspec.Variable{Name: nvidia.EnvMPSThreads, Value: strconv.FormatInt(int64(g.Compute), 10)})
 	}
 	if g.Provider.Client == nil {
 		return in
@@ -73,7 +73,7 @@ func pinnedLimit(g Grant) string {
 
 func mpsRequires(p *Placement) *api.Violation {
 	if p.TrustDomain != "" && len(p.MPS.TrustDomains) > 0 && !slices.Contains(p.MPS.TrustDomains, p.TrustDomain) {
-		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS trust domain", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS trust domain", Detail: fmt.Sprintf(
 			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; request another strategy, or have the domain added to the policy's mps.trustDomains",
 			p.Pool, p.TrustDomain, p.Policy, p.MPS.TrustDomains)}
 	}

@@ -2,13 +2,13 @@ package strategies
 
 import "github.com/gpuslice/gpuslice/policies/api"
 
-// Provider is who runs the MPS daemon of a pool and brings its mounts. What the code does for one provider and not
-// for another follows from these properties: only a provider's own file knows its name.
+// Provider runs the MPS daemon of a pool and brings its mounts. Differences between providers follow from these
+// properties: only a provider's own file knows its name.
 type Provider struct {
 	Name MPSProviderName
 	// Plugin and Daemon name for people who runs the daemon, and the daemon.
 	Plugin, Daemon string
-	// LabeledBy is whose node labels tell of such a daemon; 0: a pool has to be declared.
+	// LabeledBy is the source of node labels that show such a daemon; 0: a pool has to be declared.
 	LabeledBy LabelSource
 	// HoldsToReplica reports whether the daemon holds each client to a replica's part of the device.
 	HoldsToReplica bool
@@ -18,23 +18,23 @@ type Provider struct {
 	HostIPC bool
 	// Pipe is where a container that uses the pool's resource finds the daemon's pipe.
 	Pipe func(m MPSSpec, resource string) string
-	// Client returns what a container must carry to reach the daemon; nil: the plugin brings it all, and nothing of it
+	// Client returns the settings by which a container reaches the daemon; nil: the plugin brings them all, and none
 	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
 	Client func(m MPSSpec, hasShm bool) Injection
-	// NoParts is why replicas of a device are never parts of it, though its plugin gives a container several, and what to do; "": it
-	// gives one.
+	// NoParts is the reason why replicas of a device are never parts of it, though its plugin gives a container
+	// several, and the remedy; "": it gives one.
 	NoParts string
 	// Requires returns why a container of the pod may not be a client; nil: it always may.
 	Requires func(*Placement) *api.Violation
 }
 
-// ChangesPods reports whether what a pod carries depends on the provider.
+// ChangesPods reports whether a pod's content depends on the provider.
 func (p *Provider) ChangesPods() bool { return p.HostIPC || p.Client != nil }
 
 // MPSProviderName names who runs the MPS daemon of a pool and brings its mounts.
 type MPSProviderName string
 
-// MPSSpec says where a host daemon's directories are. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
+// MPSSpec is the location of a host daemon's directories. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
 type MPSSpec struct {
 	PipeDirectory string   `json:"pipeDirectory,omitempty"` // on the host and in the container
 	LogDirectory  string   `json:"logDirectory,omitempty"`

@@ -5,7 +5,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // gke is the daemon of GKE's device plugin, which brings the pipe and the limits.
@@ -28,7 +27,7 @@ func gke() Provider {
 // run beside the daemon, with the whole card.
 func gkeRequires(p *Placement) *api.Violation {
 	if level := p.Namespace.Labels[podspec.LabelPodSecurity]; level == "baseline" || level == "restricted" {
-		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS on GKE forbidden by Pod Security", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS on GKE forbidden by Pod Security", Detail: fmt.Sprintf(
 			"the MPS daemon of pool %s is reached through the node's IPC namespace (hostIPC), and namespace %q enforces Pod Security %q, which forbids it; "+
 				"allow another strategy, or label the namespace %s: privileged", p.Pool, p.Namespace.Name, level, podspec.LabelPodSecurity)}
 	}

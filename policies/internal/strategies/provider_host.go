@@ -7,9 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // hostDaemon is a daemon of the cluster's own, whose directories are hostPaths.
@@ -26,7 +25,7 @@ func hostDaemon() Provider {
 }
 
 func hostDaemonClient(m MPSSpec, hasShm bool) Injection {
-	in := Injection{Env: []envvar.Literal{{Name: envvar.MPSPipe, Value: m.PipeDirectory}, {Name: envvar.MPSLog, Value: m.LogDirectory}}}
+	in := Injection{Env: []podspec.Variable{{Name: nvidia.EnvMPSPipe, Value: m.PipeDirectory}, {Name: nvidia.EnvMPSLog, Value: m.LogDirectory}}}
 	in.mount("gpuslice-mps-pipe", m.PipeDirectory, m.PipeDirectory)
 	in.mount("gpuslice-mps-log", m.LogDirectory, m.LogDirectory)
 	if m.ShmDirectory != "" && !hasShm {
@@ -45,7 +44,7 @@ func (in *Injection) mount(volume, hostPath, containerPath string) {
 
 func hostDaemonRequires(p *Placement) *api.Violation {
 	if level := p.Namespace.Labels[podspec.LabelPodSecurity]; level == "baseline" || level == "restricted" {
-		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS mounts forbidden by Pod Security", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS mounts forbidden by Pod Security", Detail: fmt.Sprintf(
 			"the MPS daemon of pool %s is reached through hostPath mounts, and namespace %q enforces Pod Security %q, which forbids them; "+
 				"allow another strategy, label the namespace %s: privileged, or run MPS under NVIDIA's device plugin",
 			p.Pool, p.Namespace.Name, level, podspec.LabelPodSecurity)}
@@ -65,6 +64,6 @@ func hostDaemonUser(p *Placement) *api.Violation {
 		}
 		as = fmt.Sprintf("runs as %d", *user)
 	}
-	return &api.Violation{Rule: rulename.Strategy, Reason: "MPS user", Detail: fmt.Sprintf("the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
+	return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS user", Detail: fmt.Sprintf("the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
 		p.Pool, p.MPS.Users, p.Container.Name, as)}
 }

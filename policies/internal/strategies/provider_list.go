@@ -17,7 +17,7 @@ func ProviderNamed(name MPSProviderName) *Provider {
 	return providerWith(func(p *Provider) bool { return p.Name == name })
 }
 
-// ProviderLabeled returns the provider whose daemons those labels tell of.
+// ProviderLabeled returns the provider whose daemons have labels of that source.
 func ProviderLabeled(source LabelSource) *Provider {
 	return providerWith(func(p *Provider) bool { return p.LabeledBy == source })
 }

@@ -6,18 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Strategy is one way to share a device. What the code does for one strategy and not for another follows from these
-// properties: only a strategy's own file knows its name.
+// Strategy is one way to share a device. Differences between strategies follow from these properties: only a strategy's
+// own file knows its name.
 type Strategy struct {
 	Name api.StrategyName
 	// Doc is one line for people.
 	Doc string
-	// Unit is what one unit of a pool's resource is.
+	// Unit is the meaning of one unit of a pool's resource.
 	Unit Unit
 	// OnInstances reports whether the instances of a partitioned device can be used in this way.
 	OnInstances bool
@@ -25,8 +26,8 @@ type Strategy struct {
 	MaxReplicas int
 	// Granular reports whether the units of one device can be parts of it, of which a container takes several.
 	Granular bool
-	// Claims reports whether a slice is a claim of memory on a device, of which the scheduler knows what is free, and not so many
-	// units of a resource.
+	// Claims reports whether a slice is a claim of memory on a device, whose free memory the scheduler knows, and not
+	// so many units of a resource.
 	Claims bool
 	// Listed reports whether policies that list no strategies leave this one out.
 	Listed bool
@@ -38,7 +39,7 @@ type Strategy struct {
 	HoldsCompute bool
 	// OwnCompute is why no percentage of the multiprocessors needs to be held; "": it would have to be.
 	OwnCompute string
-	// View is what a framework sees of the device's memory under this strategy.
+	// View is the device's memory as a framework sees it under this strategy.
 	View frameworks.View
 	// Tier is the enforcement that the strategy itself brings, before driver, guard and framework.
 	Tier api.Tier
@@ -49,15 +50,15 @@ type Strategy struct {
 	Unlabeled bool
 	// Await is the resource that a pod requests while no pool of the strategy is known; "": none can be guessed.
 	Await string
-	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.
+	// Inject returns the settings of a container in a slice beyond the resource: variables, mounts and volumes.
 	Inject func(Grant) Injection
 	// Requires returns why a container of the pod may not use the strategy on a pool; nil: it always may.
 	Requires func(*Placement) *api.Violation
-	// Note says what the strategy does not hold on a pool, for the enforcement planned; nil or "": nothing to say.
+	// Note names the limits that the strategy does not enforce on a pool, for the enforcement planned; nil or "": none.
 	Note func(*Placement) string
 }
 
-// Unit is what one unit of a pool's resource is.
+// Unit is the meaning of one unit of a pool's resource.
 type Unit int
 
 // The units. The zero Unit is that of no strategy.
@@ -67,10 +68,7 @@ const (
 	UnitDevice                   // a whole device
 )
 
-// MaxReplicas is how many units one device can have at most; the device plugin itself has no bound.
-const MaxReplicas = 4096
-
-// LabelSource is whose node labels tell how GPUs are shared.
+// LabelSource is the writer of node labels that show how GPUs are shared.
 type LabelSource int
 
 // The sources.
@@ -106,9 +104,9 @@ type Placement struct {
 	Burst       quantity.MiB      // memory-limit above the slice; 0: none
 }
 
-// Injection is what a strategy adds to a container, and the volumes that its mounts name.
+// Injection holds a strategy's additions to a container, and the volumes that its mounts name.
 type Injection struct {
-	Env     []envvar.Literal
+	Env     []podspec.Variable
 	Mounts  []corev1.VolumeMount
 	Volumes []corev1.Volume
 }
@@ -129,9 +127,9 @@ func driverLimit(g Grant) Injection {
 	if g.Slice == 0 || !g.DriverLimits {
 		return Injection{}
 	}
-	return Injection{Env: []envvar.Literal{
-		{Name: envvar.DriverLimit, Value: strconv.FormatInt(int64(g.Limit), 10)},
-		{Name: envvar.DriverRequest, Value: strconv.FormatInt(int64(g.Slice), 10)},
+	return Injection{Env: []podspec.Variable{
+		{Name: nvidia.EnvDriverLimit, Value: strconv.FormatInt(int64(g.Limit), 10)},
+		{Name: nvidia.EnvDriverRequest, Value: strconv.FormatInt(int64(g.Slice), 10)},
 	}}
 }
 

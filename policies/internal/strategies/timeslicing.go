@@ -3,7 +3,8 @@ package strategies
 import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // timeSlicing shares a device by turns: every replica sees the whole memory, and nothing but the guard, the driver's
@@ -14,14 +15,14 @@ func timeSlicing() Strategy {
 		Doc:          "processes take turns on a device; memory is not divided by the device itself",
 		Unit:         UnitShare,
 		OnInstances:  true,
-		MaxReplicas:  MaxReplicas,
+		MaxReplicas:  quantity.MaxReplicas,
 		Granular:     true,
 		DriverLimits: true,
 		View:         frameworks.ViewWhole,
 		Tier:         api.TierNone,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "time-slicing", LabelsGKE: "time-sharing"},
 		Unlabeled:    true,
-		Await:        resourcename.SharedGPU,
+		Await:        nvidia.SharedGPU,
 		Inject:       driverLimit,
 	}
 }

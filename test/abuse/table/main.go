@@ -1,5 +1,5 @@
-// Command table prints the attacks that tests carried out: what became of each, with which words, and what was held beyond the
-// slice. It fails where an attack of webhook/THREATS.md has no attempt, or an attempt no attack.
+// Command table prints the attacks that tests carried out: the outcome of each, its message, and the memory held beyond
+// the slice. It fails where an attack of webhook/THREATS.md has no attempt, or an attempt no attack.
 package main
 
 import (

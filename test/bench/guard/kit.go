@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu/pod"
 )
 
-// kit is what is measured, and what it is measured against.
+// kit is the measured program, and its baseline.
 type kit struct {
 	dir, guard, agent, tenant, library string
 	size                               int64

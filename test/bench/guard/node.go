@@ -28,8 +28,8 @@ const (
 	nodeDevices = 8
 )
 
-// node prints what it costs to guard so many pods of one node, each of one process within its slice: by an agent, by one that samples
-// as often as it does, since all pods are near their limits, and by a sidecar for each.
+// node prints the cost of guarding so many pods of one node, each of one process within its slice: by an agent, by one
+// that samples as often as it does, since all pods are near their limits, and by a sidecar for each.
 func (k *kit) node(ctx context.Context, pods int, d time.Duration) error {
 	for _, by := range []struct {
 		name  string
@@ -48,7 +48,7 @@ func (k *kit) node(ctx context.Context, pods int, d time.Duration) error {
 	return nil
 }
 
-// watch prints what guards use while nothing happens.
+// watch prints the guards' use while nothing happens.
 func (k *kit) watch(name string, guards []*exec.Cmd, trace string, d time.Duration) error {
 	time.Sleep(10 * time.Second) // past the start
 	sum := func() (total time.Duration, mib float64, err error) {
@@ -115,7 +115,7 @@ func (k *kit) startSidecars(_ context.Context, pods int, trace string) (guards [
 	return guards, stop, nil
 }
 
-// startAgent returns what starts an agent over a node with a tenant in each pod.
+// startAgent returns a function that starts an agent over a node with a tenant in each pod.
 func (k *kit) startAgent(script string) func(context.Context, int, string) ([]*exec.Cmd, func(), error) {
 	return func(ctx context.Context, pods int, trace string) ([]*exec.Cmd, func(), error) {
 		return k.startAgentOver(ctx, script, pods, trace)

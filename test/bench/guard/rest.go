@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// probePeriod is how often the kubelet asks whether the guard lives.
+// probePeriod is the period of the kubelet's liveness probe of the guard.
 const probePeriod = 30 * time.Second
 
 // rest watches a guard at default intervals over a tenant that uses half its

@@ -22,7 +22,7 @@ const (
 	ServiceIP = "10.96.0.1"
 )
 
-// Box is what to do outside and inside.
+// Box holds the functions for outside and inside.
 type Box struct {
 	// Prepare runs first and outside, with network and without a time limit: builds belong here. It may
 	// leave files in dir.
@@ -70,7 +70,7 @@ func Dir() string {
 // folderKind names the folders of boxes.
 const folderKind = "box"
 
-// Sweep removes what boxes left whose processes were killed.
+// Sweep removes remains of boxes whose processes were killed.
 func Sweep() { run.Sweep(folderKind, removeGroups) }
 
 // outside makes the box, waits for its end and removes it.

@@ -22,13 +22,13 @@ func needed() []string { return []string{"cpu", "cpuset", "memory", "pids"} }
 // hierarchy is a mounted cgroup file system: one with all controllers (v2), or one for each set (v1).
 type hierarchy struct {
 	path    string
-	options []string // v1: what it was mounted with, controllers or name=...
+	options []string // v1: its mount options, controllers or name=...
 }
 
 // v2 reports whether this is the unified hierarchy.
 func (h hierarchy) v2() bool { return h.options == nil }
 
-// hierarchies returns what this machine has below /sys/fs/cgroup.
+// hierarchies returns the hierarchies of this machine below /sys/fs/cgroup.
 func hierarchies() ([]hierarchy, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(groupRoot, &st); err != nil {
@@ -129,8 +129,8 @@ func makeGroup(h hierarchy, group string) error {
 	return nil
 }
 
-// removeGroups removes what makeGroups made for the box with folder dir, with all that was made below.
-// The processes in it may take a moment to vanish after their process 1 was killed.
+// removeGroups removes the groups of makeGroups for the box with folder dir, with all below. The processes in it may
+// take a moment to vanish after their process 1 was killed.
 func removeGroups(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, groupList))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/child"
 )
 
-// enterGroups is the first life of process 1: once it has been put into its cgroups it makes them the root
-// of what it can see, and starts itself again. It returns only what went wrong.
+// enterGroups is the first life of process 1: once it has been put into its cgroups it makes them the root of its view,
+// and starts itself again. It returns only errors.
 func enterGroups() error {
 	goPipe := os.NewFile(goFile, "go")
 	if _, err := io.ReadAll(goPipe); err != nil {
@@ -36,7 +36,7 @@ func enterGroups() error {
 	return fail(fmt.Errorf("start again: %w", syscall.Exec(exe, os.Args, stage(stageInit))))
 }
 
-// fail tells the outside why there will be no box.
+// fail reports to the outside why there will be no box.
 func fail(err error) error {
 	report := os.NewFile(reportFile, "report")
 	defer report.Close()

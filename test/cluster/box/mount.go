@@ -57,7 +57,7 @@ func (m *mounts) overlay(path string) {
 	m.mount("overlay", path, "overlay", 0, data)
 }
 
-// pretend shows value in the place of a file of the kernel's, and takes what is written there.
+// pretend shows value in the place of a file of the kernel's, and takes writes to it.
 func (m *mounts) pretend(path, value string) {
 	if m.err != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Preflight returns nil where a box can be expected to work, and else one line that says why not, as an
-// error that wraps ErrUnsupported. It changes nothing.
+// Preflight returns nil where a box can be expected to work, and else one line with the reason why not, as an error
+// that wraps ErrUnsupported. It changes nothing.
 func Preflight() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root, and this is user %d", ErrUnsupported, os.Geteuid())

@@ -12,16 +12,16 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
 
-// Image says what an image consists of.
+// Image describes an image.
 type Image struct {
 	// Name is the reference that pods use, with a tag.
 	Name string
 	// Archive is the path of an archive of the whole image, under that name; nothing else is said of it then.
 	Archive string
-	// Files are the paths on this machine of what stands at each path in the image. All are readable and
-	// executable by everybody.
+	// Files are the paths on this machine of the file at each path in the image. All are readable and executable by
+	// everybody.
 	Files map[string]string
-	// Entrypoint is what runs.
+	// Entrypoint is the command.
 	Entrypoint []string
 	// Env are variables, in the form NAME=VALUE, beside PATH.
 	Env []string

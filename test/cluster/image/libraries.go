@@ -18,7 +18,7 @@ func Program(dst, src string, roots ...string) (map[string]string, error) {
 	return files, addNeeded(files, src, append(roots, "/"))
 }
 
-// addNeeded adds what the ELF file at path asks for.
+// addNeeded adds the libraries that the ELF file at path needs.
 func addNeeded(files map[string]string, path string, roots []string) error {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func addNeeded(files map[string]string, path string, roots []string) error {
 	return nil
 }
 
-// interpreter returns the path of the dynamic loader that f asks for, or "".
+// interpreter returns the path of the dynamic loader of f, or "".
 func interpreter(f *elf.File) string {
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_INTERP {

@@ -23,10 +23,10 @@ func NewNode(root string) (Node, error) {
 // Root is the folder that stands for /proc.
 func (n Node) Root() string { return n.pod.root }
 
-// Name is what the words of its tenants must name, see package fakegpu.
+// Name is the name in the words of its tenants, see package fakegpu.
 func (n Node) Name() string { return n.pod.node }
 
-// Environment is what the agent's environment has besides.
+// Environment is the agent's further environment.
 func (n Node) Environment(c fakegpu.Config) []string { return n.pod.Environment(c) }
 
 // Add puts a process into a container of a pod.

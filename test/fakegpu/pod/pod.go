@@ -34,10 +34,9 @@ func (p Pod) Root() string { return p.root }
 // Node is the node that the words of its tenants must name, see package fakegpu.
 func (p Pod) Node() string { return p.node }
 
-// Environment is what the guard's environment has besides, so that the fake library shows
-// it the pod's processes alone, as a PID namespace would. The pod stands for the node,
-// whose processes c lists where it says nothing else: looking through all of the
-// machine's would cost more than the guard does.
+// Environment is the guard's further environment, so that the fake library shows it the pod's processes alone, as a PID
+// namespace would. The pod stands for the node, whose processes c lists where it lists no others: looking through all
+// of the machine's would cost more than the guard does.
 func (p Pod) Environment(c fakegpu.Config) []string {
 	c.Node = p.node
 	if c.PIDs == "" {

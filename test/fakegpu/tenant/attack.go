@@ -22,8 +22,7 @@ func init() { runtime.LockOSThread() }
 // firstThread makes the first thread exit when it is closed.
 var firstThread = make(chan struct{})
 
-// endFirstThread ends the first thread once it is asked to: the kernel reports a
-// zombie then, and the process runs on.
+// endFirstThread ends the first thread on request: the kernel reports a zombie then, and the process runs on.
 func endFirstThread() {
 	<-firstThread
 	_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)

@@ -12,7 +12,7 @@
 //	wait 2s              do nothing
 //	fork 2 4GiB          start so many processes that hold so much each, and outlive this one
 //	say crossed          print the word as a line
-//	reexec               become the same program anew: same PID, same memory
+//	reexec               become the same program again: same PID, same memory
 //	leave                exit with status 0
 //
 // Attacks on who looks at it are steps, too:

@@ -21,7 +21,7 @@ type step struct {
 	length time.Duration
 }
 
-// script is what the arguments say.
+// script is the content of the arguments.
 type script struct {
 	device, node, kind string
 	ignoreTerm         bool
@@ -79,7 +79,7 @@ func (s *script) take(r *reader) {
 
 func (s *script) add(next step) { s.steps = append(s.steps, next) }
 
-// arguments are what parse would read as this script, from a step on.
+// arguments are the arguments of this script, from a step on.
 func (s *script) arguments(from int) []string {
 	args := []string{"device", s.device, "kind", s.kind}
 	if s.node != "" {
@@ -158,7 +158,7 @@ func (r *reader) duration() time.Duration {
 	return d
 }
 
-// most is what eight digits can say.
+// most is the largest number of eight digits.
 const most = 99999999
 
 func (r *reader) amount() mebibytes {

@@ -127,7 +127,7 @@ func (t *tenant) again(from int) error {
 	return restart(t.name, fmt.Sprintf("%s%d%s", before, int(held), after), later.arguments(0))
 }
 
-// beat prints the lines by which one can tell that the tenant was not disturbed.
+// beat prints the lines which show that the tenant was not disturbed.
 func (t *tenant) beat(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()

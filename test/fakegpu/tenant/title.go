@@ -14,7 +14,7 @@ import (
 // room marks a command line whose third and fourth word are a title and room for one.
 const room = "title:"
 
-// title is the word in this process's own command line that says what it holds.
+// title is the word in this process's own command line that shows its memory.
 type title struct {
 	digits *uint64 // eight decimal digits, aligned, so that one store changes all
 }
@@ -81,7 +81,7 @@ func newTitle(left, space []byte, s *script, amount mebibytes) (*title, error) {
 	return t, nil
 }
 
-// word is what stands before and after the amount.
+// word is the text before and after the amount.
 func (s *script) word() (before, after string) {
 	before, after = s.device+"=", "MiB/"+s.kind
 	if s.node != "" {

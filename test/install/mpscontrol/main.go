@@ -49,11 +49,11 @@ func run(dir string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// note keeps what was asked.
+// note keeps the command.
 func note(dir, command string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "said"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, os.ErrPermission) {
-		return nil // a caller that may not write files; the real daemon is asked through a pipe
+		return nil // a caller that may not write files; the real daemon is reached through a pipe
 	}
 	if err != nil {
 		return fmt.Errorf("note command: %w", err)

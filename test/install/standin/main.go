@@ -2,8 +2,8 @@
 // its place holds memory of the simulated GPU, if the container has one, and answers on the container's ports, so that probes
 // succeed. Where a container has to end, as in a Job, it ends.
 //
-// Its variables are those of test/cluster/cmd/nvidia-runtime, and one of the pod's author: SIMULATE says what to do instead, in the
-// steps of test/fakegpu/tenant.
+// Its variables are those of test/cluster/cmd/nvidia-runtime, and one of the pod's author: SIMULATE replaces its
+// behavior, in the steps of test/fakegpu/tenant.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(status)
 }
 
-// steps are what the container does in place of a program and its arguments.
+// steps replace a program and its arguments.
 func steps(program []string, variable func(string) string) (do []string) {
 	if said := variable("SIMULATE"); said != "" {
 		return strings.Fields(said)

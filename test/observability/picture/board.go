@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Board is what the picture needs of a dashboard.
+// Board holds the parts of a dashboard that the picture needs.
 type Board struct {
 	Title  string  `json:"title"`
 	Panels []Panel `json:"panels"`

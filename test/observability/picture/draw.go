@@ -38,7 +38,7 @@ func (c *canvas) text(x, y float64, style, text string) {
 // rect is a place on the canvas.
 type rect struct{ x, y, w, h float64 }
 
-// Draw returns the dashboard as SVG. caption says what the figures are of.
+// Draw returns the dashboard as SVG. caption is the source of the figures.
 func Draw(b Board, source Source, from, to time.Time, caption string) (string, error) {
 	c := &canvas{span: span{from, to}}
 	bottom := 0

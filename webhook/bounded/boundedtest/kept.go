@@ -1,4 +1,4 @@
-// Package boundedtest measures what is kept of objects that are as large as the API server takes.
+// Package boundedtest measures copies of objects that are as large as the API server takes.
 package boundedtest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Largest is what etcd takes of one object, in bytes.
+// Largest is the largest object that etcd takes, in bytes.
 const Largest = 1536 << 10
 
 // KeptOf returns the bytes of memory that remain of each object. It fails if fewer are counted, unless none are.
@@ -21,7 +21,7 @@ func KeptOf(t *testing.T, keep func(kuberuntime.Object) (kuberuntime.Object, int
 	const n = 16
 	kept, counted := make([]any, n), 0
 	memory := func() int {
-		for range 3 { // what is unique is given up by one collection, and collected by the next
+		for range 3 { // one collection releases unique handles, and the next collects them
 			runtime.GC()
 		}
 		var m runtime.MemStats

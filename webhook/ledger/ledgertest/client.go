@@ -17,7 +17,7 @@ const (
 	List Call = "list"
 )
 
-// Fault is what goes wrong with one call. The zero Fault is none.
+// Fault is the fault of one call. The zero Fault is none.
 type Fault struct {
 	Before time.Duration // before the call takes effect, even if the caller is gone
 	After  time.Duration // before the answer

@@ -126,7 +126,7 @@ func (c *Cluster) DeletePod(uid string) {
 	delete(c.ended, uid)
 }
 
-// Live returns what the living pods of a namespace hold ("": of all), and their number.
+// Live returns the holdings of the living pods of a namespace ("": of all), and their number.
 func (c *Cluster) Live(namespace string) (held quota.Charge, pods int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +229,7 @@ func (c *Cluster) list(namespaces []string) (l ledger.Listing) {
 	return l
 }
 
-// view returns what a watch has shown that is late by so much. It returns false if that is nothing.
+// view returns the view of a watch that is late by so much. It returns false if there is none.
 func (c *Cluster) view(namespaces []string, reservations []ledger.Reservation, late time.Duration) (ledger.View, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
-// Claims returns device classes, and what the claims and templates of every namespace ask for, or of one where the others may
-// not be read. Beside an error it holds what could be read. A cluster that allocates no devices dynamically has none.
+// Claims returns device classes, and the specs of the claims and templates of every namespace, or of one if the others
+// may not be read. Beside an error it holds the readable ones. A cluster that allocates no devices dynamically has
+// none.
 func Claims(ctx context.Context, client kubernetes.Interface, namespace string) (cluster.Claims, error) {
 	api := client.ResourceV1()
 	out := cluster.Claims{Classes: map[string]*resourcev1.DeviceClass{}, Claims: map[string]*resourcev1.ResourceClaimSpec{}, Templates: map[string]*resourcev1.ResourceClaimSpec{}}

@@ -16,8 +16,8 @@ const (
 	GuardMemory = "64Mi"
 )
 
-// Guard is how a webhook's Deployment has the guard injected; nil: it injects none. What neither argument nor variable
-// sets has the webhook's own default.
+// Guard is how a webhook's Deployment has the guard injected; nil: it injects none. A setting with neither argument nor
+// variable has the webhook's own default.
 func Guard(d *appsv1.Deployment) *config.GuardSettings {
 	if d == nil {
 		return nil

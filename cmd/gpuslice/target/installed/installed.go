@@ -17,7 +17,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
@@ -75,37 +76,40 @@ func LimitRanges(ctx context.Context, client kubernetes.Interface, namespace str
 	return out, nil
 }
 
-// Snapshot is what a replica decides by, without the guard, on which no figure depends.
+// Snapshot is the input of a replica's decisions, without the guard, on which no figure depends.
 func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*cluster.Snapshot, error) {
-	documents, err := Policies(ctx, client, system)
+	objects, err := Objects(ctx, client, system)
 	if err != nil {
 		return nil, err
+	}
+	return cluster.ReadSnapshot(objects), nil
+}
+
+// Objects are those of which Snapshot is made.
+func Objects(ctx context.Context, client kubernetes.Interface, system string) (out cluster.Objects, err error) {
+	if out.Policies, err = Policies(ctx, client, system); err != nil {
+		return out, err
 	}
 	tenants, err := Tenants(ctx, client, "")
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	state, err := State(ctx, client, system)
-	if err != nil {
-		return nil, err
+	out.Tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
+	if out.State, err = State(ctx, client, system); err != nil {
+		return out, err
 	}
-	proved, err := Proofs(ctx, client, system)
-	if err != nil {
-		return nil, err
+	if out.Proofs, err = Proofs(ctx, client, system); err != nil {
+		return out, err
 	}
 	nodes, err := Nodes(ctx, client)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	source, err := Source(ctx, client, nodes)
-	if err != nil {
-		return nil, err
-	}
-	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
-	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Proofs: proved, Source: source}), nil
+	out.Source, err = Source(ctx, client, nodes)
+	return out, err
 }
 
-// Proofs returns the ConfigMap with what was proved on pools; nil: nothing was tried.
+// Proofs returns the ConfigMap with the proofs of pools; nil: nothing was tried.
 func Proofs(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
 	found, err := client.CoreV1().ConfigMaps(system).Get(ctx, proofs.Name, metav1.GetOptions{})
 	switch {
@@ -115,6 +119,15 @@ func Proofs(ctx context.Context, client kubernetes.Interface, system string) (*c
 		return nil, fmt.Errorf("read the ConfigMap of proofs: %w", err)
 	}
 	return found, nil
+}
+
+// Advice returns the ConfigMaps with the recommended sizes.
+func Advice(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
+	list, err := client.CoreV1().ConfigMaps(system).List(ctx, metav1.ListOptions{LabelSelector: advice.Label + "=true"})
+	if err != nil {
+		return nil, fmt.Errorf("read the ConfigMaps of recommended sizes: %w", err)
+	}
+	return kube.Pointers(list.Items), nil
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
@@ -138,8 +151,8 @@ func Nodes(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, er
 	return kube.Pointers(list.Items), nil
 }
 
-// Runtimes returns what the cluster tells about how a guard can reach the driver. ClusterPolicies that may not be read count as
-// none, as they do for the webhook.
+// Runtimes returns the cluster's facts about how a guard can reach the driver. ClusterPolicies that may not be read
+// count as none, as they do for the webhook.
 func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (pools.Runtimes, error) {
 	classes, err := client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {

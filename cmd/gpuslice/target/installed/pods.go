@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	podresources "k8s.io/component-helpers/resource"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
 )
 
 // podsPerPage is how many pods are read at once.
@@ -57,13 +57,13 @@ func Count(list corev1.ResourceList, name string) int64 {
 }
 
 // NativeQuotas returns the limits that ResourceQuotas set on GPUs in a namespace.
-func NativeQuotas(ctx context.Context, client kubernetes.Interface, namespace string) (out []policies.NativeQuota, err error) {
+func NativeQuotas(ctx context.Context, client kubernetes.Interface, namespace string) (out []accounting.NativeQuota, err error) {
 	list, err := client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read resource quotas of namespace %s: %w", namespace, err)
 	}
 	for i := range list.Items {
-		out = append(out, policies.NativeQuotasOf(&list.Items[i])...)
+		out = append(out, accounting.NativeQuotasOf(&list.Items[i])...)
 	}
 	return out, nil
 }

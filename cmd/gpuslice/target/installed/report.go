@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 )
 
 // ErrUnanswered is returned if nothing answers a request for a report.
@@ -21,7 +21,8 @@ var ErrUnanswered = errors.New("the webhook does not answer")
 // maxReport bounds the report that is read.
 const maxReport = 1 << 20
 
-// Report asks the webhook for a report on a namespace, by a dry-run of a pod: that takes no right but to create pods.
+// Report requests a report on a namespace from the webhook, by a dry-run of a pod: that takes no right but to create
+// pods.
 func Report(ctx context.Context, client kubernetes.Interface, namespace, kind string) (json.RawMessage, error) {
 	_, err := client.CoreV1().Pods(namespace).Create(ctx, reportRequest(kind), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return readReport(err, namespace, kind)
@@ -48,7 +49,7 @@ func readReport(err error, namespace, kind string) (json.RawMessage, error) {
 	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		return nil, fmt.Errorf("ask in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("create a dry-run pod in namespace %s: %w", namespace, err)
 	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {

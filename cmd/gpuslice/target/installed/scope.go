@@ -17,7 +17,7 @@ import (
 // webhookOfPods is the webhook by which pods get slices.
 const webhookOfPods = "pods.gpuslice.dev"
 
-// Scope is the namespaces of which the API server asks the webhook about pods.
+// Scope is the namespaces for whose pods the API server calls the webhook.
 type Scope struct {
 	selector labels.Selector
 	system   string

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Source is what the pools of the nodes are read from. Beside an error it holds the nodes. A cluster that allocates no devices
-// dynamically has no ResourceSlices and no DeviceClasses.
+// Source holds the objects from which the pools of the nodes are read. Beside an error it holds the nodes. A cluster
+// that allocates no devices dynamically has no ResourceSlices and no DeviceClasses.
 func Source(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) (pools.Source, error) {
 	source := pools.Source{Nodes: nodes}
 	published, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})

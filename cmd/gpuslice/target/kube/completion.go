@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
 
-// Bounds on what the shell waits for, and on what it is given to choose from.
+// Bounds on the shell's wait, and on the number of its choices.
 const (
 	completionWait = 2 * time.Second
 	maxCompletions = 500
@@ -90,8 +90,8 @@ func (f *Flags) CompletePods(cmd *cobra.Command, s cli.Streams) {
 	}
 }
 
-// completion asks a cluster for a bounded list, for a bounded time. Without a cluster there is nothing to choose from,
-// which is no error.
+// completion reads a bounded list from a cluster, for a bounded time. Without a cluster there is nothing to choose
+// from, which is no error.
 func (f *Flags) completion(s cli.Streams, list lister) cobra.CompletionFunc {
 	s.Err = io.Discard // a warning would be printed into the command line that is being typed
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,7 +28,7 @@ const (
 	dialTimeout    = 5 * time.Second
 )
 
-// Requests of one command: it asks a handful of things at once, and then ends.
+// Requests of one command: it sends a handful at once, and then ends.
 const (
 	clientQPS   = 50
 	clientBurst = 100
@@ -53,7 +55,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	flags.StringVar(&f.cluster, "cluster", "", "`CLUSTER` of the kubeconfig (default: the context's)")
 	flags.StringVar(&f.user, "user", "", "`USER` of the kubeconfig (default: the context's)")
-	flags.StringVar(&f.as, "as", "", "`USERNAME` to impersonate: ask as somebody else would")
+	flags.StringVar(&f.as, "as", "", "`USERNAME` to impersonate")
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`GROUP` to impersonate; may be repeated")
 	f.registerOthers(flags)
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
@@ -85,7 +87,7 @@ func (f *Flags) Named() bool {
 	return f.Kubeconfig != "" || f.Context != "" || f.cluster != "" || f.others.ClusterInfo.Server != ""
 }
 
-// Connection is a cluster that a command talks to. Nothing has been asked of it yet.
+// Connection is a cluster that a command talks to. No request was sent yet.
 type Connection struct {
 	Config *rest.Config
 	Client kubernetes.Interface
@@ -144,8 +146,8 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	return &Connection{Config: config, Client: client, Context: named, Namespace: namespace}, nil
 }
 
-// overrideInPod sets who asks, which clientcmd leaves out of the configuration of a pod's ServiceAccount. One from a kubeconfig
-// has it already.
+// overrideInPod sets the user, which clientcmd leaves out of the configuration of a pod's ServiceAccount. One from a
+// kubeconfig has it already.
 func (f *Flags) overrideInPod(config *rest.Config) {
 	user := f.others.AuthInfo
 	config.Impersonate.UserName = cmp.Or(f.as, config.Impersonate.UserName)
@@ -163,6 +165,19 @@ func searched() string {
 		return fmt.Sprintf("KUBECONFIG is %q, and there is no cluster in it", named)
 	}
 	return "there is none in " + clientcmd.RecommendedHomeFile + ", and this is no pod of a cluster"
+}
+
+// Listed returns pointers to the objects of a list that the API server returned.
+func Listed[T runtime.Object](list runtime.Object, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, 0, meta.LenList(list))
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		out = append(out, o.(T))
+		return nil
+	})
+	return out, err
 }
 
 // Pointers returns pointers to the items of a list that the API server returned.

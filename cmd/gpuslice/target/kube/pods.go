@@ -25,14 +25,14 @@ type PodFlags struct {
 	pods typedcorev1.PodInterface
 }
 
-// Register registers the flags. verb is what the command does with slices, such as "list".
+// Register registers the flags. verb is the command's action on slices, such as "list".
 func (f *PodFlags) Register(flags *pflag.FlagSet, verb string) {
 	flags.BoolVarP(&f.All, "all-namespaces", "A", false, verb+" the slices of every namespace")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "label `SELECTOR` of the pods: KEY=VALUE, KEY!=VALUE, KEY in (A,B); comma-separated")
 	flags.StringVar(&f.Node, "node", "", "only the slices on this `NODE`")
 }
 
-// Check returns what is wrong with the flags beside that of -n.
+// Check returns errors of the flags beside that of -n.
 func (f *PodFlags) Check(namespace string) error {
 	if f.All && namespace != "" {
 		return errors.New("-n names one namespace, and -A means all: leave out one of them")
@@ -62,8 +62,8 @@ func (f *PodFlags) options() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: f.Selector, FieldSelector: fields}
 }
 
-// Each calls use for every pod, and returns the version of the cluster that was read. command is what a tenant who may not
-// read all namespaces can call instead, without -n.
+// Each calls use for every pod, and returns the version of the cluster that was read. command is an alternative for a
+// tenant who may not read all namespaces, without -n.
 func (f *PodFlags) Each(ctx context.Context, command string, use func(*corev1.Pod)) (version string, err error) {
 	options := f.options()
 	options.Limit = podsPerPage
@@ -92,7 +92,7 @@ func (f *PodFlags) Watch(ctx context.Context, command, version string) (watch.In
 	return w, nil
 }
 
-// forbidden adds, to what a tenant may not list, the way that needs no such right.
+// forbidden adds the way that needs no right which a tenant lacks.
 func (f *PodFlags) forbidden(command string, err error) error {
 	if apierrors.IsForbidden(err) && f.All {
 		return fmt.Errorf("%w; %s one of your namespaces: gpuslice %s -n NAMESPACE", err, command, command)

@@ -41,7 +41,7 @@ func (r run) extend(now time.Time) run {
 	return r
 }
 
-// rest is what the containers with a slice, and the other without, leave on the device.
+// rest is the part of the device beside the containers with a slice and the other without.
 func (w *World) rest(name, other, id string) limits.Container {
 	left := limits.Container{Name: name}
 	for _, c := range w.limits.Containers {
@@ -54,7 +54,7 @@ func (w *World) rest(name, other, id string) limits.Container {
 	return left
 }
 
-// truth is what the container really uses of the device.
+// truth is the container's real use of the device.
 func (w *World) truth(at place) int64 {
 	var sum int64
 	for _, p := range w.processes {

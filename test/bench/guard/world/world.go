@@ -10,7 +10,7 @@ import (
 
 const gib = int64(1) << 30
 
-// Count is what came of a run of random steps.
+// Count is the result of a run of random steps.
 type Count struct {
 	Steps, Warned, Terminated, NotEnforcing int
 	// False counts terminations that the truth does not call for.

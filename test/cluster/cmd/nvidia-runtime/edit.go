@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// settings say what a container with a GPU gets.
+// settings describe the additions to a container with a GPU.
 type settings struct {
 	// Runtime is the path of runc.
 	Runtime string
@@ -28,7 +28,7 @@ type settings struct {
 // can be given different devices.
 const namespaceWord = "{namespace}"
 
-// namespaceAnnotation is where containerd says which namespace a container's pod is in.
+// namespaceAnnotation is containerd's annotation with the namespace of a container's pod.
 const namespaceAnnotation = "io.kubernetes.cri.sandbox-namespace"
 
 // mount is a file or folder of the node in a container, read-only unless Writable. One that is the Driver's comes with a device by CDI.
@@ -37,8 +37,8 @@ type mount struct {
 	Writable, Driver    bool
 }
 
-// edit adds to an OCI container configuration what s says, if the container asks for a GPU or was given one by CDI. All else in
-// it stays as it is.
+// edit adds the settings s to an OCI container configuration, if the container requests a GPU or was given one by CDI.
+// All else in it stays as it is.
 func edit(config []byte, s settings) ([]byte, error) {
 	var spec map[string]any
 	in := json.NewDecoder(bytes.NewReader(config))
@@ -110,8 +110,8 @@ func deviceNodes(spec map[string]any) string {
 	return strings.Join(minors, ",")
 }
 
-// wantsGPU reports whether NVIDIA's runtime would give a container with this environment the management
-// library: devices are named, and the capability "utility", which is among the defaults, is asked for.
+// wantsGPU reports whether NVIDIA's runtime would give a container with this environment the management library:
+// devices are named, and the capability "utility", which is among the defaults, is requested.
 func wantsGPU(env []any) bool {
 	switch variable(env, "NVIDIA_VISIBLE_DEVICES") {
 	case "", "void", "none":

@@ -1,10 +1,10 @@
 // Command nvidia-runtime imitates NVIDIA's container runtime for a GPU that does not exist.
 //
-// The real one gives a container the driver's libraries and device nodes when its environment asks for
-// devices, and then leaves the rest to runc. This one does the same with what stands in a file: mounts (a
-// stand-in for libnvidia-ml.so.1) and variables. Like the real one it looks at NVIDIA_VISIBLE_DEVICES and
-// NVIDIA_DRIVER_CAPABILITIES; unlike it, it gives no device nodes and does not tell devices apart: that is
-// the library's business.
+// The real one gives a container the driver's libraries and device nodes when its environment requests devices, and
+// then leaves the rest to runc. This one does the same with the content of a file: mounts (a stand-in for
+// libnvidia-ml.so.1) and variables. Like the real one it looks at NVIDIA_VISIBLE_DEVICES and
+// NVIDIA_DRIVER_CAPABILITIES; unlike it, it gives no device nodes and does not distinguish devices: that is the
+// library's business.
 //
 // It takes runc's command line. Its settings are in a file beside it, named like it with ".json".
 package main

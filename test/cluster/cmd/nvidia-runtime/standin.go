@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Variables of a stand-in: what its container is.
+// Variables of a stand-in: the properties of its container.
 const (
 	portsVariable = "STANDIN_PORTS" // the container's TCP ports, with commas
 	endsVariable  = "STANDIN_ENDS"  // "init" or "job" if the container has to end by itself
@@ -46,7 +46,7 @@ func (s settings) standIn(spec, process, annotations map[string]any) (bool, erro
 	return true, nil
 }
 
-// container reads what the pod says of the container.
+// container reads the pod's description of the container.
 func (s settings) container(annotations map[string]any) (ports, ends string, err error) {
 	text := func(key string) string {
 		value, _ := annotations["io.kubernetes.cri."+key].(string)
@@ -68,7 +68,7 @@ func (s settings) container(annotations map[string]any) (ports, ends string, err
 	return ports, ends, nil
 }
 
-// about is what a pod says of one of its containers.
+// about is a pod's description of one of its containers.
 func about(spec corev1.PodSpec, name string) (ports, ends string) {
 	for i, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if c.Name != name {

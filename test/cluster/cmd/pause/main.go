@@ -1,5 +1,5 @@
-// Command pause holds the namespaces of a pod. With a shared process namespace it is number 1 there, so it
-// also reaps what the pod's containers leave behind.
+// Command pause holds the namespaces of a pod. With a shared process namespace it is number 1 there, so it also reaps
+// orphans of the pod's containers.
 package main
 
 import (

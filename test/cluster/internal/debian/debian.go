@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Unpack unpacks packages below dir, and with them what they need and the machine lacks.
+// Unpack unpacks packages below dir, and with them their dependencies that the machine lacks.
 func Unpack(ctx context.Context, dir string, names ...string) error {
 	if err := os.MkdirAll(filepath.Join(dir, archives, "partial"), 0o755); err != nil {
 		return fmt.Errorf("make folder for packages: %w", err)

@@ -49,8 +49,8 @@ func (f *Folder) Remove() error {
 	return nil
 }
 
-// Sweep removes the folders of one kind whose run is gone, each after clean, which frees what the run held
-// outside of it. What cannot be cleaned or removed (another user's) stays.
+// Sweep removes the folders of one kind whose run is gone, each after clean, which frees the run's other resources. A
+// folder that cannot be cleaned or removed (another user's) stays.
 func Sweep(kind string, clean func(path string) error) {
 	paths, err := filepath.Glob(filepath.Join(os.TempDir(), "gpuslice-"+kind+"-*"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Process is a running part of a cluster.
 type Process struct {
-	// Name is the program's, Log the file that has what it printed.
+	// Name is the program's, Log the file of its output.
 	Name, Log string
 
 	cmd  *exec.Cmd

@@ -73,8 +73,8 @@ func run(ctx context.Context, kubeconfig string) error {
 	return <-ended
 }
 
-// issue starts the controllers of certificates and issuers. Their back-offs are short: what a test breaks is to be
-// mended within its time.
+// issue starts the controllers of certificates and issuers. Their back-offs are short: a test's damage is to be
+// repaired within its time.
 func issue(ctx context.Context, kubeconfig string, ended chan<- error) error {
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig:    kubeconfig,

@@ -105,7 +105,7 @@ func (p *plugin) run(ctx context.Context) error {
 	}
 }
 
-// register tells the kubelet of this plugin, waiting until the kubelet answers.
+// register registers this plugin with the kubelet, waiting until the kubelet answers.
 func (p *plugin) register(ctx context.Context, endpoint string) error {
 	conn, err := grpc.NewClient("unix://"+api.KubeletSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatch
 	return nil
 }
 
-// Allocate gives every container the same and prints the identities it was asked for, one JSON list a line.
+// Allocate gives every container the same and prints the requested identities, one JSON list a line.
 func (p *plugin) Allocate(_ context.Context, req *api.AllocateRequest) (*api.AllocateResponse, error) {
 	var answer api.AllocateResponse
 	for _, c := range req.ContainerRequests {

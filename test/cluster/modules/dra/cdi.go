@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// part is what one request of a claim got of one device.
+// part is one request's part of one device.
 type part struct {
 	name, uuid string
 	memory     int64

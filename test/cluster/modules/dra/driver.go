@@ -86,7 +86,7 @@ func (d *driver) published(g gpu) resourcev1.Device {
 	return out
 }
 
-// PrepareResourceClaims writes what the containers of these claims get. Asked twice, it writes the same twice.
+// PrepareResourceClaims writes the devices of these claims' containers. Called twice, it writes the same twice.
 func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourcev1.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, claim := range claims {

@@ -1,11 +1,11 @@
-// Package nvfm stands in for NVIDIA's bindings of its fabric manager, which the driver asks for partitions of NVSwitch where the
-// gate of passed-through GPUs is on. There is none here.
+// Package nvfm stands in for NVIDIA's bindings of its fabric manager, whose partitions of NVSwitch the driver reads
+// where the gate of passed-through GPUs is on. There is none here.
 package nvfm
 
 // Return is the answer of a call.
 type Return int
 
-// SUCCESS is that of a call which did what it says.
+// SUCCESS is that of a successful call.
 const SUCCESS Return = 0
 
 const notSupported Return = -1
@@ -21,9 +21,9 @@ func (r Return) String() string {
 type (
 	// FabricPartitionId identifies a partition.
 	FabricPartitionId uint32
-	// LibraryOption says where the library is.
+	// LibraryOption sets the place of the library.
 	LibraryOption func()
-	// ConnectOption says where the fabric manager is.
+	// ConnectOption sets the place of the fabric manager.
 	ConnectOption func()
 )
 

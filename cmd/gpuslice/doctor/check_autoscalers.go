@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// wholeGPU is the only resource that Cluster Autoscaler takes for a GPU (kubernetes/autoscaler #8095).
+const wholeGPU corev1.ResourceName = "nvidia.com/gpu"
+
+// acceleratorLabels are those by which Cluster Autoscaler knows nodes with GPUs: one for each of its cloud providers.
+var acceleratorLabels = []string{"k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator", "accelerator", "kubernetes.azure.com/accelerator",
+	"cluster-api/accelerator"}
+
+// checkAcceleratorLabels looks for nodes that Cluster Autoscaler waits for: by their label they have GPUs, and none has the one name that it knows.
+func checkAcceleratorLabels(f *Facts) []Finding {
+	found := newFinding(Warning, "Cluster Autoscaler, where it runs, takes these nodes for unready: it knows GPUs by the name %s alone (kubernetes/autoscaler #8095)", wholeGPU).
+		WithRemedy("remove the label from the node group, or keep the name %s for shares", wholeGPU)
+	for _, n := range f.Nodes {
+		others := otherGPUs(n)
+		if whole := n.Status.Allocatable[wholeGPU]; !whole.IsZero() || len(others) == 0 {
+			continue
+		}
+		for _, label := range acceleratorLabels {
+			if value, ok := n.Labels[label]; ok {
+				found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", value).With(object("node", "", n.Name), "status.allocatable", others[0])
+			}
+		}
+	}
+	return withEvidence(found)
+}
+
+// otherGPUs returns the resources of NVIDIA's with other names that a node offers.
+func otherGPUs(n *corev1.Node) (names []string) {
+	for name, quantity := range n.Status.Allocatable {
+		if strings.HasPrefix(string(name), "nvidia.com/") && name != wholeGPU && !quantity.IsZero() {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// nodePoolLabel is on each node that Karpenter started.
+const nodePoolLabel = "karpenter.sh/nodepool"
+
+// checkNodeOverlays looks for NodePools whose nodes offer a resource that instance types lack and no NodeOverlay adds.
+func checkNodeOverlays(f *Facts) []Finding {
+	if f.unread(whatOverlays) {
+		return nil
+	}
+	found := newFinding(Warning, "Karpenter starts no node for pods that need these resources: no NodeOverlay has them in its capacity").
+		WithRemedy("apply a NodeOverlay for the NodePool: deploy/recipes/karpenter.md")
+	seen := map[string]bool{}
+	for _, n := range f.Nodes {
+		pool := n.Labels[nodePoolLabel]
+		for _, name := range otherGPUs(n) {
+			if pool == "" || slices.Contains(f.Overlaid, name) || seen[pool+" "+name] {
+				continue
+			}
+			seen[pool+" "+name] = true
+			found = found.With(object("nodepool", "", pool), "status.allocatable of its nodes", name)
+		}
+	}
+	return withEvidence(found)
+}
+
+// addOverlay adds the resources of a NodeOverlay that is JSON.
+func (f *Facts) addOverlay(raw json.RawMessage) error {
+	var overlay struct {
+		Spec struct {
+			Capacity map[string]any `json:"capacity"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &overlay); err != nil {
+		return fmt.Errorf("read NodeOverlay: %w", err)
+	}
+	for name := range overlay.Spec.Capacity {
+		if !slices.Contains(f.Overlaid, name) {
+			f.Overlaid = append(f.Overlaid, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// TestGPUs: what nodes of the scenarios have, of device plugins' labels and of drivers' ResourceSlices.
+func TestGPUs(t *testing.T) {
+	want := map[string]fleet.GPUs{
+		"l4-timeslicing-renamed":    {Product: "NVIDIA-L4", Count: 1, Memory: 23034},
+		"l4-granular-two-gpus":      {Product: "NVIDIA-L4", Count: 2, Memory: 23034},
+		"a100-mig-mixed":            {Product: "NVIDIA-A100-SXM4-80GB", Count: 1, Memory: 81920, MIG: true},
+		"a100-mig-single":           {Product: "NVIDIA-A100-SXM4-80GB", Count: 1, MIG: true, Derived: true},
+		"gke-l4-mps":                {Product: "nvidia-l4", Count: 1, Memory: 23034},
+		"unlabelled":                {Count: 2},
+		"nvidia-h100-shares-4":      {Product: "NVIDIA-H100-80GB-HBM3", Count: 2, Memory: 81559},
+		"nvidia-h100-shares-memory": {Product: "NVIDIA-H100-80GB-HBM3", Count: 2, Memory: 81559},
+	}
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]fleet.GPUs{}
+	for _, s := range all {
+		from := s.Source()
+		byName := map[string]*corev1.Node{}
+		for _, n := range from.Nodes {
+			byName[n.Name] = n
+		}
+		r := &reader{out: fleet.New(time.Time{}), nodes: map[string]*fleet.Node{}}
+		pools := from.Pools(config.PoolsSpec{}, nil)
+		for i := range pools {
+			r.addPool(&pools[i], byName, from.Slices)
+		}
+		for _, n := range r.nodes {
+			name := strings.Join(append(slices.Clone(s.SliceFiles), s.NodeFiles...), " ")
+			for of := range want {
+				if len(s.SliceFiles) > 0 && s.SliceFiles[0] == of || len(s.SliceFiles) == 0 && name == of {
+					found[of] = n.GPUs
+				}
+			}
+		}
+	}
+	for name, w := range want {
+		if found[name] != w {
+			t.Errorf("%s: %+v, want %+v", name, found[name], w)
+		}
+	}
+}
+
+// TestResources: what a list or a sum has beyond what a snapshot can hold is its largest amount.
+func TestResources(t *testing.T) {
+	got := resources(corev1.ResourceList{"memory": resource.MustParse("16Pi"), "cpu": resource.MustParse("8E"), "pods": resource.MustParse("3")})
+	got.Plus(fleet.Resources{"memory": 1, "pods": 2})
+	if want := (fleet.Resources{"memory": fleet.MaxQuantity, "cpu": fleet.MaxQuantity, "pods": 5}); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestNumber: a label whose number a snapshot cannot hold is none, so that no node's label keeps a snapshot from being written.
+func TestNumber(t *testing.T) {
+	for label, want := range map[string]int{"8": 8, "1024": 1024, "1025": 0, "9999": 0, "99999999999999999999": 0, "-1": 0, "": 0, "8x": 0} {
+		if got := number(label); got != want {
+			t.Errorf("%q: %d, want %d", label, got, want)
+		}
+	}
+}
+
+// TestUsageOf: what a tenant's guard claims to use keeps no snapshot from being written.
+func TestUsageOf(t *testing.T) {
+	used, peak := int64(1), int64(math.MaxInt64)
+	got := usageOf(&scrape.Usage{UsedBytes: &used, PeakBytes: &peak})
+	if got.UsedBytes != 1 || got.PeakBytes != fleet.MaxQuantity {
+		t.Errorf("%+v", got)
+	}
+	if got := usageOf(&scrape.Usage{UsedBytes: &peak}); got.UsedBytes != fleet.MaxQuantity || got.PeakBytes != fleet.MaxQuantity {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestUtilization: a guard's own figures keep no snapshot from being written either.
+func TestUtilization(t *testing.T) {
+	used, below := int64(-1), -0.5
+	if got := usageOf(&scrape.Usage{UsedBytes: &used, Utilization: &below}); got.UsedBytes != 0 || got.Utilization != nil {
+		t.Errorf("%+v", got)
+	}
+	for from, want := range map[float64]float64{0.5: 0.5, 7: 1, math.Inf(1): 1} {
+		if got := usageOf(&scrape.Usage{UsedBytes: &used, Utilization: &from}); got.Utilization == nil || *got.Utilization != want {
+			t.Errorf("%g: %v, want %g", from, got.Utilization, want)
+		}
+	}
+	none := math.NaN()
+	if got := usageOf(&scrape.Usage{UsedBytes: &used, Utilization: &none}); got.Utilization != nil {
+		t.Errorf("NaN: %g", *got.Utilization)
+	}
+}
+
+// TestLargePod: a pod that a snapshot cannot hold is left out of it, with a note.
+func TestLargePod(t *testing.T) {
+	labels := map[string]string{}
+	for i := range 20_000 {
+		labels[fmt.Sprint("label-", i)] = "value"
+	}
+	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	for name, labels := range map[string]map[string]string{"large": labels, "small": {"a": "b"}} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: labels}}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+		r.addPod(p)
+	}
+	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], "pod team/large is left out") {
+		t.Errorf("%d pods, %q", len(r.out.Pods), r.out.Unread)
+	}
+	if err := fleet.Write(io.Discard, r.out); err != nil {
+		t.Error(err)
+	}
+}

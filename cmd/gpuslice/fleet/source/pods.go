@@ -1,0 +1,238 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresources "k8s.io/component-helpers/resource"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/leader/observe"
+)
+
+// podsPerPage is how many pods are read at once: of most of them only their requests to the node are kept.
+const podsPerPage = 500
+
+func (r *reader) readPods(ctx context.Context) error {
+	options := metav1.ListOptions{Limit: podsPerPage}
+	for {
+		list, err := r.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("read pods of every namespace: %w", err)
+		}
+		for i := range list.Items {
+			r.addPod(&list.Items[i])
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// addPod adds a pod with GPUs, or the requests of another to its node.
+func (r *reader) addPod(p *corev1.Pod) {
+	given, err := record.Promise(p)
+	if err != nil {
+		r.note(fmt.Sprintf("pod %s/%s: what it was given cannot be read: %v", p.Namespace, p.Name, err))
+	}
+	requests := resources(podresources.PodRequests(p, podresources.PodResourcesOptions{}))
+	gpus := given != nil || len(p.Spec.ResourceClaims) > 0
+	for name := range requests {
+		gpus = gpus || strings.HasPrefix(name, nvidia.ResourcePrefix)
+	}
+	if gpus {
+		out := podOf(p, given, requests)
+		if large(p, &out) {
+			r.note(fmt.Sprintf("pod %s/%s is left out: its labels and constraints are larger than %d KiB", p.Namespace, p.Name, fleet.MaxItem>>10))
+			return
+		}
+		r.out.Pods = append(r.out.Pods, out)
+		r.usages.Add(p)
+		return
+	}
+	if n := r.nodes[p.Spec.NodeName]; n != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if n.Others == nil {
+			n.Others = fleet.Resources{}
+		}
+		n.Others.Plus(requests)
+		n.Others[string(corev1.ResourcePods)]++
+	}
+}
+
+// large reports whether a pod is more than a snapshot can hold: one tenant's pod must not keep the snapshot from being written.
+func large(p *corev1.Pod, out *fleet.Pod) bool {
+	if p.Size() < fleet.MaxItem/16 { // as JSON, too, it is smaller then
+		return false
+	}
+	text, err := json.Marshal(out)
+	return err != nil || len(text) > fleet.MaxItem
+}
+
+func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) fleet.Pod {
+	out := fleet.Pod{
+		Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Node: p.Spec.NodeName, Phase: p.Status.Phase, Created: p.CreationTimestamp.UTC(),
+		Requests: requests, SchedulerName: p.Spec.SchedulerName, NodeSelector: p.Spec.NodeSelector, Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations,
+		Spread: p.Spec.TopologySpreadConstraints, Claims: len(p.Spec.ResourceClaims),
+	}
+	if p.Spec.Priority != nil {
+		out.Priority = *p.Spec.Priority
+	}
+	if c := metav1.GetControllerOf(p); c != nil {
+		out.Owner = fleet.Owner{Kind: c.Kind, Name: c.Name}
+	}
+	if out.Node != "" {
+		out.Bound = boundAt(p)
+	}
+	if out.Over() {
+		out.Ended = endedAt(p)
+	} else if out.Node == "" {
+		out.Waiting = waiting(p)
+	}
+	if given == nil {
+		return out
+	}
+	out.Slices = slicesOf(p, given)
+	own := map[string]bool{"": true}
+	for _, c := range given.Containers {
+		if !own[c.Claim] {
+			out.Claims--
+		}
+		own[c.Claim] = true
+	}
+	out.Claims = max(out.Claims, 0)
+	return out
+}
+
+// slicesOf are the slices of a pod.
+func slicesOf(p *corev1.Pod, given *promise.Promise) (all []fleet.Slice) {
+	planned, observed := given.PlannedOn(p), record.Observation(p)
+	for _, c := range given.Containers {
+		one := fleet.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource, Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
+		for _, at := range planned.Containers {
+			if at.Name == c.Name {
+				one.Compute, one.Tier = at.Compute, strongest(at.Tiers)
+			}
+		}
+		if size := given.Request.Of(c.Name).Size; !size.Fraction.Zero() {
+			one.Fraction = float64(size.Fraction.Num) / float64(size.Fraction.Den)
+		} else {
+			one.Requested = size.Memory
+		}
+		one.Observed = observedTier(observed, c.Name)
+		all = append(all, one)
+	}
+	return all
+}
+
+func observedTier(o *observe.Observation, container string) api.Tier {
+	if o == nil {
+		return ""
+	}
+	for _, c := range o.Containers {
+		if c.Name == container {
+			return strongest(c.Tiers)
+		}
+	}
+	return ""
+}
+
+func strongest(all []api.Tier) (found api.Tier) {
+	for _, t := range all {
+		if found == "" || t.AtLeast(found) {
+			found = t
+		}
+	}
+	return found
+}
+
+// boundAt is when the scheduler bound the pod, else when its node took it.
+func boundAt(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.UTC()
+		}
+	}
+	if p.Status.StartTime != nil {
+		return p.Status.StartTime.UTC()
+	}
+	return p.CreationTimestamp.UTC()
+}
+
+// endedAt is when the last container ended; zero: that is not known.
+func endedAt(p *corev1.Pod) (at time.Time) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if t := s.State.Terminated; t != nil && t.FinishedAt.After(at) {
+			at = t.FinishedAt.UTC()
+		}
+	}
+	return at
+}
+
+// waiting is why a pod has no node, in the scheduler's words.
+func waiting(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			return shorten.Line(cmp.Or(c.Message, c.Reason), maxSentence)
+		}
+	}
+	return "the scheduler has not tried it yet"
+}
+
+// readUsage adds measurements of agents and guards to slices.
+func (r *reader) readUsage(ctx context.Context) error {
+	client, err := scrape.Connect(r.Config)
+	if err != nil {
+		return err
+	}
+	r.usages.Measure(ctx, client, r.system)
+	type key struct{ namespace, pod, container string }
+	found, unknown := map[key][]fleet.Usage{}, map[string]int{}
+	for _, u := range r.usages.Usages {
+		switch {
+		case u.UsedBytes != nil:
+			k := key{u.Namespace, u.Pod, u.Container}
+			found[k] = append(found[k], usageOf(&u))
+		case u.Source != "": // it should be measured
+			unknown[u.Unknown]++
+		}
+	}
+	for i := range r.out.Pods {
+		p := &r.out.Pods[i]
+		for j := range p.Slices {
+			p.Slices[j].Usage = found[key{p.Namespace, p.Name, p.Slices[j].Container}]
+		}
+	}
+	reasons := slices.Sorted(maps.Keys(unknown))
+	for _, reason := range reasons[:min(len(reasons), 20)] {
+		r.note(fmt.Sprintf("the usage of %d containers is unknown: %s", unknown[reason], reason))
+	}
+	return nil
+}
+
+// usageOf is a measured usage. A guard may be its tenant's: values that fleet.Read does not accept would keep the
+// snapshot from being written.
+func usageOf(u *scrape.Usage) fleet.Usage {
+	used := max(min(*u.UsedBytes, fleet.MaxQuantity), 0)
+	out := fleet.Usage{Device: shorten.Line(u.Device, 253), UsedBytes: used, PeakBytes: used}
+	if r := u.Utilization; r != nil && *r >= 0 { // not NaN
+		out.Utilization = new(min(*r, 1))
+	}
+	if u.PeakBytes != nil {
+		out.PeakBytes = max(min(*u.PeakBytes, fleet.MaxQuantity), used)
+	}
+	return out
+}

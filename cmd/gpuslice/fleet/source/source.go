@@ -1,0 +1,170 @@
+// Package source gives commands a fleet: from a file that gpuslice snapshot wrote, or read from a cluster.
+//
+//	nodes, ResourceSlices, policies -> pools and offers (nodes.go)
+//	pods, what gpuslice wrote on them, agents' measurements -> pods (pods.go)
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
+)
+
+// Flags name where a fleet comes from.
+type Flags struct {
+	Kube   kube.Flags
+	System string // namespace of the installation
+	From   string // file; "": the cluster
+
+	usage bool
+}
+
+// Register registers the flags of a command that reads a cluster.
+func (f *Flags) Register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.Kube.Register(flags)
+	cli.SystemNamespaceFlag(flags, &f.System)
+	flags.BoolVar(&f.usage, "usage", true, "read what containers use now from agents and guards")
+}
+
+// RegisterFrom registers --from for a command that can read a file instead.
+func (f *Flags) RegisterFrom(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.From, "from", "", "`FILE` that gpuslice snapshot wrote; -: standard input (default: the cluster)")
+}
+
+// Read reads the fleet.
+func (f *Flags) Read(ctx context.Context, s cli.Streams) (*fleet.Fleet, error) {
+	switch f.From {
+	case "":
+		return f.readCluster(ctx, s)
+	case "-":
+		return fleet.Read(s.In)
+	}
+	return ReadFile(f.From)
+}
+
+// ReadFile reads a file that gpuslice snapshot wrote.
+func ReadFile(path string) (*fleet.Fleet, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot: %w", err)
+	}
+	defer file.Close()
+	out, err := fleet.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+// OfPods is the fleet of objects that were read before, with the living pods of some namespaces alone.
+func OfPods(ctx context.Context, connection *kube.Connection, objects webhookcluster.Objects, namespaces []string) (*fleet.Fleet, error) {
+	pods, err := installed.LivingPods(ctx, connection.Client, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{Connection: connection, err: io.Discard, out: fleet.New(time.Now()), nodes: map[string]*fleet.Node{}}
+	r.addNodes(objects)
+	for i := range pods {
+		r.addPod(&pods[i])
+	}
+	r.out.Sort()
+	return r.out, nil
+}
+
+// reader reads one cluster.
+type reader struct {
+	*kube.Connection
+	system string
+	err    io.Writer
+	out    *fleet.Fleet
+
+	nodes  map[string]*fleet.Node
+	usages scrape.Pods
+}
+
+func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, error) {
+	connection, err := f.Kube.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{Connection: connection, system: f.System, err: s.Err, out: fleet.New(s.Now()), nodes: map[string]*fleet.Node{}}
+	r.out.Version = s.Version
+	if err := r.readNodes(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.readPods(ctx); err != nil {
+		return nil, err
+	}
+	if f.usage {
+		if err := r.readUsage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readQuotas(ctx); err != nil {
+		return nil, err
+	}
+	r.out.Sort()
+	return r.out, nil
+}
+
+// lacks reports the gap in the fleet because of a missing right. Any other error is returned.
+func (r *reader) lacks(what string, err error) error {
+	if err == nil || !apierrors.IsForbidden(err) {
+		return err
+	}
+	r.note(fmt.Sprintf("%s: %v", what, err))
+	return nil
+}
+
+// maxSentence is how many bytes of a sentence are kept: another system may have written it.
+const maxSentence = 1000
+
+// note keeps and prints a sentence about unknown facts.
+func (r *reader) note(text string) {
+	text = shorten.Line(text, maxSentence)
+	r.out.Unread = append(r.out.Unread, text)
+	fmt.Fprintln(r.err, text)
+}
+
+// readObjects reads the objects of pools.
+func (r *reader) readObjects(ctx context.Context, nodes []*corev1.Node) (objects webhookcluster.Objects, err error) {
+	objects.Source, err = installed.Source(ctx, r.Client, nodes)
+	if err := r.lacks("pools of dynamic resource allocation are unknown", err); err != nil {
+		return objects, err
+	}
+	if objects.Policies, err = installed.Policies(ctx, r.Client, r.system); err == nil {
+		objects.State, err = installed.State(ctx, r.Client, r.system)
+	}
+	return objects, r.lacks("pools that policies declare are unknown", err)
+}
+
+// readQuotas reads how budgets stand.
+func (r *reader) readQuotas(ctx context.Context) error {
+	all, err := budget.Read(ctx, budget.Cluster{Client: r.Client, System: r.system}, "")
+	if err := r.lacks("quotas are unknown", err); err != nil {
+		return err
+	}
+	for _, b := range all {
+		if b.Counted && len(b.Figures) > 0 {
+			r.out.Quotas = append(r.out.Quotas, fleet.Quota{Budget: b.Budget, Namespaces: b.Namespaces, Figures: append([]quota.Figure{}, b.Figures...)})
+		}
+	}
+	return nil
+}

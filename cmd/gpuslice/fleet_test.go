@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
+)
+
+// liveFleet makes the world of testdata/fleet.txtar the current cluster, in whose folder the test goes on. It returns the file.
+func liveFleet(t *testing.T, forbidden ...string) string {
+	t.Helper()
+	return serveFleet(t, liveWorld{forbidden: forbidden})
+}
+
+// serveFleet is liveFleet with an API server that fails, or is watched, as w has it.
+func serveFleet(t *testing.T, w liveWorld) string {
+	t.Helper()
+	name, err := filepath.Abs("testdata/fleet.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, metrics := t.TempDir(), map[string]string{}
+	for _, f := range archive.Files {
+		if port, ok := strings.CutPrefix(f.Name, "metrics/"); ok {
+			metrics[port] = string(f.Data)
+			continue
+		}
+		write(t, filepath.Join(folder, f.Name), f.Data)
+	}
+	t.Chdir(folder)
+	w.folders, w.nodes, w.metrics = []string{"live"}, "nodes.yaml", metrics
+	serve(t, w)
+	return name
+}
+
+// indented is a compressed document to look at.
+func indented(t *testing.T, compressed []byte) string {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return steady(out.String()) + "\n"
+}
+
+func TestSnapshot(t *testing.T) {
+	name := liveFleet(t)
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), strings.Fields("gpuslice snapshot -o fleet.json.gz"), streamsTo(&out, &errs)); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	text, err := os.ReadFile("fleet.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{"want/fleet.json": indented(t, text), "want/stderr": steady(errs.String())}
+	if *update {
+		for i := range archive.Files {
+			if f := &archive.Files[i]; got[f.Name] != "" {
+				f.Data = []byte(got[f.Name])
+			}
+		}
+		if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, f := range archive.Files {
+		if strings.HasPrefix(f.Name, "want/") {
+			if diff := cmp.Diff(string(f.Data), got[f.Name]); diff != "" {
+				t.Errorf("%s (-want +got, go test ./cmd/gpuslice -update rewrites it):\n%s", f.Name, diff)
+			}
+		}
+	}
+	if _, err := source.ReadFile("fleet.json.gz"); err != nil {
+		t.Error(err)
+	}
+	for _, secret := range []string{"hunter2", "registry.example", "command-line-text", "annotation-text"} {
+		if strings.Contains(got["want/fleet.json"], secret) {
+			t.Errorf("%q is in the snapshot", secret)
+		}
+	}
+}
+
+// TestSnapshotRights: what may not be read stands in the snapshot, unless there is nothing without it.
+func TestSnapshotRights(t *testing.T) {
+	for _, c := range []struct {
+		forbidden string
+		exit      int
+		want      string
+	}{
+		{"configmaps", 0, "pools that policies declare are unknown: "},
+		{"resourceslices", 0, "pools of dynamic resource allocation are unknown: "},
+		{"namespaces", 0, "quotas are unknown: "},
+		{"pods/proxy", 0, "the usage of 1 containers is unknown: "},
+		{"nodes", 2, "read nodes: "},
+		{"pods", 2, "read pods of every namespace: "},
+	} {
+		t.Run(c.forbidden, func(t *testing.T) {
+			liveFleet(t, c.forbidden)
+			var out, errs bytes.Buffer
+			code := run(t.Context(), strings.Fields("gpuslice snapshot --hash-names -o fleet.json.gz"), streamsTo(&out, &errs))
+			if code != c.exit || !strings.Contains(errs.String(), c.want) {
+				t.Errorf("exit %d, %s", code, errs.String())
+			}
+			_, err := os.Stat("fleet.json.gz")
+			if (err == nil) != (c.exit == 0) {
+				t.Errorf("exit %d, and the file: %v", c.exit, err)
+			}
+			left, err := filepath.Glob(".fleet*")
+			if err != nil || len(left) > 0 {
+				t.Errorf("%q, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestPage: the page of a cluster, of a snapshot, and of two.
+func TestPage(t *testing.T) {
+	liveFleet(t)
+	pages := map[string]string{}
+	for _, args := range []string{"snapshot -o fleet.json.gz", "page -o live.html", "page --from fleet.json.gz -o file.html", "page --from fleet.json.gz --compare fleet.json.gz -o two.html"} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields("gpuslice "+args), streamsTo(&out, &errs)); code != 0 {
+			t.Fatalf("%s: exit %d: %s", args, code, errs.String())
+		}
+	}
+	for _, name := range []string{"live", "file", "two"} {
+		text, err := os.ReadFile(name + ".html")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[name] = string(text)
+	}
+	if pages["live"] != pages["file"] {
+		t.Error("the page of a cluster is not that of its snapshot")
+	}
+	if n := strings.Count(pages["two"], `"title":"after"`); n != 1 || !strings.Contains(pages["two"], `"name":"busy"`) {
+		t.Errorf("%d views are called after", n)
+	}
+}
+
+// TestQuotaPlan: quota has the GPUs that a plan has for the namespace's pods, and a pod that no node could take needs none.
+func TestQuotaPlan(t *testing.T) {
+	liveFleet(t)
+	const want = "GPUs that these pods need: 1 as they are divided today, 1 with the layout that gpuslice plan has for them"
+	if answer := liveAnswer(t, "quota -n agents"); !strings.Contains(answer, want) {
+		t.Errorf("quota lacks %q:\n%s", want, answer)
+	}
+	if answer := liveAnswer(t, "quota -A -o json"); strings.Contains(answer, `"plan"`) {
+		t.Errorf("quota of all namespaces has a plan:\n%s", answer)
+	}
+}
+
+// TestQuotaPlanUnknown: of the pods only those that live are read, and a plan that fails leaves the quota as it is.
+func TestQuotaPlanUnknown(t *testing.T) {
+	var mu sync.Mutex
+	lists, last := 0, 0
+	serveFleet(t, liveWorld{
+		requested: func(u *url.URL) {
+			if path.Base(u.Path) == "pods" && u.Query().Get("fieldSelector") != "status.phase!=Succeeded,status.phase!=Failed" {
+				t.Errorf("%s lists pods that ended", u)
+			}
+		},
+		fails: func(resource string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if resource == "pods" {
+				lists++
+			}
+			return last > 0 && lists >= last
+		},
+	})
+	liveAnswer(t, "quota -n agents")
+	lists, last = 0, lists // the plan's is the last
+	answer := liveAnswer(t, "quota -n agents")
+	for _, want := range []string{"agents/busy", "GPUs that these pods need: unknown: read pods of namespace agents: "} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("quota lacks %q:\n%s", want, answer)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/snapshot"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/recommend/source"
+	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
+)
+
+// weekHours is for how long recommended sizes are to hold, as those of gpuslice recommend.
+const weekHours = 7 * 24
+
+// historyDays is for how many days the leader's record is read, as gpuslice recommend reads it.
+const historyDays = 14
+
+// recommend returns the size in MiB that gpuslice recommend gives for a pod's containers together: from the files of --samples, or, of
+// the cluster, from what gpuslice's leader recorded. The note is not empty where there is no record.
+func (o *options) recommend(ctx context.Context, s cli.Streams) (sizeOf func(*fleet.Pod) (int64, bool), note string, err error) {
+	switch {
+	case o.sizes != snapshot.Recommended:
+		return nil, "", nil
+	case len(o.samples) > 0:
+		sizeOf, err = readSamples(ctx, s, o.samples)
+		return sizeOf, "", err
+	case o.source.From != "":
+		return nil, "", nil
+	}
+	connection, err := o.source.Kube.Connect(s)
+	if err != nil {
+		return nil, "", err
+	}
+	recorded, err := peaks.Read(ctx, connection.Client, o.source.System, s.Now().AddDate(0, 0, -historyDays), s.Now())
+	switch {
+	case err != nil:
+		return nil, fmt.Sprintf("recommended sizes are those of a built-in table, since the record of gpuslice's leader cannot be read: %v", err), nil
+	case len(recorded.Workloads) == 0:
+		return nil, "recommended sizes are those of a built-in table, since gpuslice's leader recorded no use: name files of samples with --samples", nil
+	}
+	return sizesOf(source.Recorded(recorded).All()), "", nil
+}
+
+func readSamples(ctx context.Context, s cli.Streams, files []string) (func(*fleet.Pod) (int64, bool), error) {
+	records := source.NewRecords()
+	for _, path := range files {
+		if err := records.ReadFile(ctx, path, s.In); err != nil {
+			return nil, fmt.Errorf("--samples %w", err)
+		}
+	}
+	all := records.All()
+	if len(all) == 0 {
+		return nil, fmt.Errorf("--samples: no samples of GPU memory by pod were found in %d files", len(files))
+	}
+	return sizesOf(all), nil
+}
+
+func sizesOf(all []*source.Record) func(*fleet.Pod) (int64, bool) {
+	type key struct{ namespace, workload string }
+	sizes := map[key]int64{} // 0: one of the containers has none
+	workloads, learned := source.Workloads(all, 0, snapshot.Coverage, weekHours)
+	for i, r := range all {
+		k := key{r.Key.Namespace, r.Key.Workload}
+		sum, known := sizes[k]
+		size := int64(math.Ceil(learned.Estimate(workloads[i]).Size))
+		if sizes[k] = sum + size; r.Shared || size == 0 || known && sum == 0 {
+			sizes[k] = 0
+		}
+	}
+	return func(p *fleet.Pod) (int64, bool) {
+		owner := source.OwnerOf(p.Name)
+		size, sampled := sizes[key{p.Namespace, owner.Name}]
+		if !sampled {
+			size, sampled = sizes[key{p.Namespace, owner.Kind + "/" + owner.Name}] // as recorded, where owners of several kinds have one name
+		}
+		return size, sampled
+	}
+}

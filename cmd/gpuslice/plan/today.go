@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+)
+
+// readObjects reads today's ConfigMaps: those of --against, else those of the cluster if the fleet is the cluster's.
+func (o *options) readObjects(ctx context.Context, s cli.Streams) (*objects, error) {
+	out := newObjects(o.source.System)
+	if len(o.against) > 0 {
+		return out, out.readFiles(s, o.against)
+	}
+	if o.source.From != "" {
+		return out, nil
+	}
+	connection, err := o.source.Kube.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.readCluster(ctx, connection.Client); err != nil {
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w; name a file with today's ConfigMaps by --against", err)
+		}
+		return nil, fmt.Errorf("--changes: %w", err)
+	}
+	return out, nil
+}
+
+func (o *objects) readFiles(s cli.Streams, files []string) error {
+	reader := manifest.Reader{Stdin: s.In}
+	for _, d := range reader.Documents(files, manifest.MaxManifest) {
+		all, unread := d.Objects()
+		if len(unread) > 0 {
+			return fmt.Errorf("--against %w", unread[0])
+		}
+		for _, ns := range manifest.Namespaces(all) {
+			o.namespaces[ns.Name] = ns
+		}
+		for _, found := range all {
+			if found.Kind != "ConfigMap" || found.APIVersion != "v1" {
+				continue
+			}
+			m := &corev1.ConfigMap{}
+			err := json.Unmarshal(found.Raw, m)
+			if err == nil {
+				err = o.add(m)
+			}
+			if err != nil {
+				return fmt.Errorf("--against %s: %w", found, err)
+			}
+		}
+	}
+	return nil
+}
+
+// configured are the parts of NVIDIA's that read what a plan changes.
+var configured = []string{nvidia.DevicePlugin, nvidia.FeatureDiscovery, nvidia.MIGManager}
+
+// readCluster reads policies, and the ConfigMaps that NVIDIA's DaemonSets mount: those of others may hold anything.
+func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) error {
+	daemons, err := client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the DaemonSets that mount configurations: %w", err)
+	}
+	known := map[types.NamespacedName]bool{}
+	for _, d := range daemons.Items {
+		if !slices.Contains(configured, nvidia.PartOf(&d)) {
+			continue
+		}
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.ConfigMap == nil || known[types.NamespacedName{Namespace: d.Namespace, Name: v.ConfigMap.Name}] {
+				continue
+			}
+			known[types.NamespacedName{Namespace: d.Namespace, Name: v.ConfigMap.Name}] = true
+			m, err := client.CoreV1().ConfigMaps(d.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err == nil {
+				err = o.add(m)
+			}
+			if err != nil {
+				return fmt.Errorf("read ConfigMap %s/%s: %w", d.Namespace, v.ConfigMap.Name, err)
+			}
+		}
+	}
+	return o.readPolicies(ctx, client)
+}
+
+func (o *objects) readPolicies(ctx context.Context, client kubernetes.Interface) error {
+	policies, err := installed.Policies(ctx, client, o.system)
+	if err != nil {
+		return err
+	}
+	for _, m := range policies {
+		if err := o.add(m); err != nil {
+			return err
+		}
+	}
+	if o.governing.Tenants, err = installed.Tenants(ctx, client, ""); err != nil {
+		return err
+	}
+	if o.governing.State, err = installed.State(ctx, client, o.system); err != nil {
+		return err
+	}
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read namespaces: %w", err)
+	}
+	for _, ns := range namespaces.Items {
+		o.namespaces[ns.Name] = manifest.Namespace(ns.Name, ns.Labels)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// serve is the transport of a Prometheus.
+type serve func(*http.Request) (*http.Response, error)
+
+func (s serve) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+func at(t *testing.T, s serve) *Prometheus {
+	t.Helper()
+	p, err := AtURL("http://prometheus:9090", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client.Transport = s
+	return p
+}
+
+func respond(status int, text string) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+}
+
+func silent(float64) {}
+
+// TestSlow ends a query that takes too long, and any query with its context.
+func TestSlow(t *testing.T) {
+	hang := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if _, err := at(t, hang).Read(t.Context(), began.Add(-24*time.Hour), began, silent); !errors.Is(err, errSlow) || time.Since(began) != queryTimeout {
+			t.Errorf("error %v after %s", err, time.Since(began))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := at(t, hang).Read(ctx, began.Add(-24*time.Hour), began, silent); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("error %v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// TestTooManySamples reads every hour once from a server that takes no more than some hours at a time.
+func TestTooManySamples(t *testing.T) {
+	const problem = `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`
+	until := time.Unix(1_790_000_000, 0)
+	for _, most := range []int64{24, 23, 5, 1, 0} {
+		seen := map[string]map[int64]int{}
+		p := at(t, func(r *http.Request) (*http.Response, error) {
+			q := r.URL.Query()
+			start, _ := strconv.ParseInt(q.Get("start"), 10, 64)
+			end, _ := strconv.ParseInt(q.Get("end"), 10, 64)
+			if (end-start)/3600+1 > most {
+				return respond(http.StatusUnprocessableEntity, problem)
+			}
+			if seen[q.Get("query")] == nil {
+				seen[q.Get("query")] = map[int64]int{}
+			}
+			for hour := start; hour <= end; hour += 3600 {
+				seen[q.Get("query")][hour]++
+			}
+			return respond(http.StatusOK, matrix())
+		})
+		_, err := p.Read(t.Context(), until.Add(-50*time.Hour), until, silent)
+		if most == 0 {
+			if err == nil || !strings.Contains(err.Error(), tooManySamples) {
+				t.Errorf("error %v", err)
+			}
+			continue
+		}
+		if err != nil || len(seen) != len(queries)+len(dcgmQueries) {
+			t.Errorf("at most %d hours: error %v, %d queries", most, err, len(seen))
+		}
+		for query, hours := range seen {
+			for hour, n := range hours {
+				if n != 1 || hour%3600 != 3599 {
+					t.Errorf("at most %d hours: %d was read %d times by %s", most, hour, n, query)
+				}
+			}
+			if len(hours) != 51 {
+				t.Errorf("at most %d hours: %d hours were read by %s", most, len(hours), query)
+			}
+		}
+	}
+}
+
+// TestAnswered takes the reason from what answers: Prometheus, the API server before it, or a proxy.
+func TestAnswered(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"status":"error","error":"parse error"}`:                                       "parse error",
+		`{"kind":"Status","message":"services \"http:p:9090\" is forbidden","code":403}`: "is forbidden",
+		`<html>`: "wants a login",
+	} {
+		p := at(t, func(*http.Request) (*http.Response, error) { return respond(http.StatusForbidden, text) })
+		if _, err := p.Read(t.Context(), time.Unix(0, 0), time.Unix(1, 0), silent); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestFirstPeak takes what a container reached before it was first seen, if it cannot have been before all others.
+func TestFirstPeak(t *testing.T) {
+	peakOf := func(pod, values string) string {
+		return one(strings.NewReplacer("used_bytes", "peak_bytes", "bbcdf", pod).Replace(agentUsed), values)
+	}
+	for values, want := range map[string]float64{`[[1700000000.5,"1e12"]]`: 8215, `[[1700036000.5,"10737418240"]]`: 10240} {
+		if _, all := readAll(t, matrix(one(agentUsed, pairs(8<<30)), peakOf("fghjk", values))); len(all) != 1 || all[0].Memory.Peak() != want {
+			t.Errorf("peak %g, want %g", all[0].Memory.Peak(), want)
+		}
+	}
+}

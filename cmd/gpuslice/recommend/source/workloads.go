@@ -1,0 +1,25 @@
+package source
+
+import (
+	"cmp"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/sizing"
+)
+
+// Workloads are the inputs of estimates from each record, in their order, and the fleet that estimates learn from: the workloads whose samples
+// are their own. device is the memory of a GPU where the samples do not have it; 0: unknown. Coverage is between 0 and 1.
+func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizing.Workload, *sizing.Fleet) {
+	var workloads, own []*sizing.Workload
+	for _, r := range all {
+		r.Device = cmp.Or(r.Device, device)
+		if r.Memory.Peak() > float64(r.Device) {
+			r.Device = 0 // of another GPU
+		}
+		w := &sizing.Workload{Group: r.Key.Namespace, Memory: &r.Memory, Slice: float64(r.Slice), Device: float64(r.Device), Events: r.Events, Engine: r.EngineUse > 0}
+		if workloads = append(workloads, w); !r.Shared {
+			own = append(own, w)
+		}
+	}
+	return workloads, sizing.NewFleet(own, coverage, hours)
+}

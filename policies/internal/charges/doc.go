@@ -1,2 +1,0 @@
-// Package charges adds up what containers count for in quotas.
-package charges

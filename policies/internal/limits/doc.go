@@ -1,2 +1,0 @@
-// Package limits holds what containers and pods count for against the limits of policies.
-package limits

@@ -1,0 +1,11 @@
+package nvidia
+
+// Resources for GPUs.
+const (
+	SharedGPU      = "nvidia.com/gpu.shared"
+	ResourcePrefix = "nvidia.com/" // of all GPU resources
+	MIGPrefix      = ResourcePrefix + "mig-"
+)
+
+// DRADriver is NVIDIA's driver of dynamic resource allocation.
+const DRADriver = "gpu.nvidia.com"

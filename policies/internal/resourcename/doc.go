@@ -1,2 +1,0 @@
-// Package resourcename holds the names of extended resources for GPUs.
-package resourcename

@@ -1,2 +1,0 @@
-// Package visibility is device visibility: which containers take devices by their variables alone, and how that is prevented.
-package visibility

@@ -1,0 +1,213 @@
+package enginememory
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// kind is the state that a layer keeps of earlier tokens.
+type kind int
+
+const (
+	full    kind = iota // keys and values of every token
+	sliding             // keys and values of a window
+	linear              // a state, whatever the number of tokens
+	nothing             // MLP or experts alone
+)
+
+// kindNames are the words of layer_types and layers_block_type. Engines keep chunks of attention like every token.
+var kindNames = map[string]kind{
+	"full_attention": full, "attention": full, "chunked_attention": full, "mla_full": full, "global_attention": full,
+	"deepseek_sparse_attention": full,
+	"sliding_attention":         sliding, "sliding_window": sliding, "local_attention": sliding,
+	"linear_attention": linear, "mamba": linear, "mamba2": linear, "kda_linear": linear, "conv": linear,
+	"moe": nothing, "mlp": nothing,
+}
+
+// fullIf is the kind of a layer in models that have attention in some layers and a state in the others.
+func fullIf(attention bool) kind {
+	if attention {
+		return full
+	}
+	return linear
+}
+
+// patternNames are the letters of hybrid_override_pattern.
+var patternNames = map[rune]kind{'M': linear, '*': full, '-': nothing, 'E': nothing}
+
+// kinds are those of the layers. The reason is not empty if they cannot be known.
+func (c *config) kinds() (all []kind, reason string) {
+	if c.layers == 0 {
+		return nil, "config.json has no num_hidden_layers"
+	}
+	for _, rule := range []func() ([]kind, string){c.listedKinds, c.patternKinds, c.indexedKinds, c.periodicKinds} {
+		if all, reason := rule(); all != nil || reason != "" {
+			if reason == "" && len(all) < c.layers {
+				reason = fmt.Sprintf("config.json has %d layers, and the kinds of %d", c.layers, len(all))
+			}
+			return all[:min(len(all), c.layers)], reason
+		}
+	}
+	return c.slidingKinds(), ""
+}
+
+// listedKinds reads a list with a name for each layer, or how many layers have each name.
+func (c *config) listedKinds() (all []kind, reason string) {
+	names := c.text.strings("layer_types")
+	if len(names) == 0 {
+		names = c.text.strings("layers_block_type")
+	}
+	if counts, ok := c.text.in("layer_types"); ok {
+		return c.countedKinds(counts)
+	}
+	for _, name := range names {
+		k, ok := kindNames[name]
+		if !ok {
+			return nil, fmt.Sprintf("no rule is known for layers of kind %q", name)
+		}
+		if k == sliding && c.window() == 0 {
+			k = full
+		}
+		all = append(all, k)
+	}
+	return all, ""
+}
+
+// countedKinds spreads layers of the rarer kind evenly, each the last of its period.
+func (c *config) countedKinds(counts object) (all []kind, reason string) {
+	total, most := 0, ""
+	for _, name := range slices.Sorted(maps.Keys(counts.values)) {
+		if _, ok := kindNames[name]; !ok {
+			return nil, fmt.Sprintf("no rule is known for layers of kind %q", name)
+		}
+		if total += counts.int(name); total > maxLayers {
+			return nil, fmt.Sprintf("layer_types counts more than %d layers", maxLayers)
+		}
+		if most == "" || counts.int(name) > counts.int(most) {
+			most = name
+		}
+	}
+	all = slices.Repeat([]kind{kindNames[most]}, total)
+	for name := range counts.values {
+		for n, of := 0, counts.int(name); n < of && name != most; n++ {
+			all[(n+1)*total/of-1] = kindNames[name]
+		}
+	}
+	return all, ""
+}
+
+func (c *config) patternKinds() (all []kind, reason string) {
+	for _, letter := range c.text.string("hybrid_override_pattern") {
+		k, ok := patternNames[letter]
+		if !ok {
+			return nil, fmt.Sprintf("no rule is known for layers %q of hybrid_override_pattern", letter)
+		}
+		all = append(all, k)
+	}
+	if types := c.text.ints("attn_type_list"); len(all) == 0 {
+		for _, t := range types {
+			all = append(all, fullIf(t == 1))
+		}
+	}
+	return all, ""
+}
+
+// indexedKinds reads lists of the layers that have attention. Kimi Linear counts them from 1.
+func (c *config) indexedKinds() (all []kind, reason string) {
+	at, first := append(c.text.ints("attn_layer_indices"), c.text.ints("full_attn_idxs")...), 0
+	if listed, ok := c.text.in("linear_attn_config"); ok {
+		at, first = listed.ints("full_attn_layers"), 1
+	}
+	if len(at) == 0 {
+		return nil, ""
+	}
+	for i := range c.layers {
+		all = append(all, fullIf(slices.Contains(at, i+first)))
+	}
+	return all, ""
+}
+
+// periodicKinds are those of models of which each n-th layer has attention, and the others a state.
+func (c *config) periodicKinds() (all []kind, reason string) {
+	period, offset := c.get("full_attention_interval"), -1
+	if period == 0 {
+		period, offset = c.get("attn_layer_period"), c.get("attn_layer_offset")
+	}
+	for i := 0; i < c.layers && period > 0; i++ {
+		all = append(all, fullIf((i-offset)%period == 0))
+	}
+	return all, ""
+}
+
+// slidingKinds are those of models without layers of states.
+func (c *config) slidingKinds() []kind {
+	all := slices.Repeat([]kind{full}, c.layers)
+	period := len(c.text.string("sliding_window_pattern")) // "LLLG"
+	if period == 0 {
+		period = c.get("sliding_window_pattern", "_sliding_window_pattern")
+	}
+	if period == 0 {
+		period = slidingPeriods[c.kindOfModel]
+	}
+	for i := range all {
+		switch {
+		case c.window() == 0:
+		case c.kindOfModel == "qwen2" || c.kindOfModel == "qwen3" || c.text.has("use_sliding_window"):
+			if i >= c.get("max_window_layers") && c.text.has("use_sliding_window") {
+				all[i] = sliding
+			}
+		case period > 1 && (i+1)%period != 0, alwaysSliding[c.kindOfModel]:
+			all[i] = sliding
+		}
+	}
+	return all
+}
+
+// window is the sliding window in tokens; 0: none is used.
+func (c *config) window() int {
+	if used, ok := c.text.values["use_sliding_window"].(bool); ok && !used {
+		return 0
+	}
+	return c.get("sliding_window", "sliding_window_size")
+}
+
+// changesAttention are names of fields that may change the memory of attention.
+var changesAttention = regexp.MustCompile(`attn|attention|(^|_)kv(_|$)|mamba|ssm|linear_|recurrent|lora_rank|window|block_type|block_config|layer_type|state_size|compress|^index_|retention|rwkv|lru_|hybrid|^cla_|use_cla|conv_L`)
+
+// attentionFields are those that a rule reads, or that do not change the cache.
+var attentionFields = words(`
+	attention_bias attention_dropout attention_out_bias attention_multiplier attention_probs_dropout_prob attention_softmax_in_fp32 attention_value_scale
+	attention_k_eq_v attention_output_gate attn_output_gate attention_chunk_size attention_head_dim attention_type attn_pdrop attn_dropout attn_config
+	attn_logit_softcapping attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal attn_type_list
+	attn_temperature_tuning attn_scale attn_bias attn_qk_norm attn_layer_indices attn_layer_period attn_layer_offset attn_rotary_emb attn_factor
+	attn_rms_norm attn_hidden_size use_bidirectional_attention use_parallel_attn parallel_attn apply_query_key_layer_scaling masked_softmax_fusion
+	add_cross_attention cross_attention_hidden_size output_attentions multi_query_attention use_flash_attn flash_attention flash_attn use_flash_attention
+	use_flash_attention_2 use_cache_kernel scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn attention_in_fp32 softmax_in_fp32
+	num_attention_heads num_global_key_value_heads num_key_value_heads num_kv_heads num_kv_shared_layers kv_channels kv_lora_rank q_lora_rank o_lora_rank kv_n_heads qk_lora_rank add_qkv_bias
+	mamba_head_dim mamba_num_heads mamba_hidden_act mamba_proj_bias mamba_conv_bias mamba_ssm_cache_dtype mamba_ssm_dtype mamba_n_heads mamba_d_head
+	mamba_d_state mamba_d_conv mamba_expand mamba_n_groups mamba_dt_rank mamba_chunk_size use_mamba_kernels mamba_inner_layernorms ssm_state_size
+	linear_num_value_heads linear_num_key_heads linear_key_head_dim linear_value_head_dim linear_conv_kernel_dim linear_attn_config linear_bias
+	full_attention_interval sliding_window sliding_window_pattern _sliding_window_pattern use_sliding_window max_window_layers
+	layer_types mlp_layer_types layers_block_type mtp_layers_block_type hybrid_override_pattern mtp_hybrid_override_pattern block_configs
+	index_head_dim index_n_heads index_topk index_topk_freq index_topk_pattern index_skip_topk_offset index_share_for_mtp_iteration
+	use_attn_res use_post_attn_norm post_attention_layernorm full_attention_layernorm attn_res_block_size conv_L_cache use_cla qkv_attention_bias full_attn_idxs use_logn_attn
+	query_pre_attn_scalar sliding_window_size scale_attention_softmax_in_fp32 n_head_kv`)
+
+// unknownField is a field that may change the memory of attention, and that no rule reads; "": there is none.
+func (c *config) unknownField() string {
+	for _, name := range slices.Sorted(maps.Keys(c.text.values)) {
+		switch {
+		case name == "cla_share_factor": // read if use_cla is true
+		case name == "compress_ratios", name == "sparse_attention_config", name == "cross_attention_layers", name == "use_cla":
+			if c.text.has(name) {
+				return name
+			}
+		case changesAttention.MatchString(name) && !attentionFields[name] && c.text.has(name) && !strings.HasSuffix(name, "_token_id"):
+			return name
+		}
+	}
+	return ""
+}

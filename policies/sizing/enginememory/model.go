@@ -1,0 +1,195 @@
+package enginememory
+
+import "fmt"
+
+// model holds the properties of a language model that the rules need.
+type model struct {
+	layers    []layer
+	attention string // for people: "grouped-query", "latent (MLA)", ...
+	queries   int    // attention heads
+	unknown   string // why attention is not known; "": it is
+}
+
+// layer is one layer's memory of earlier tokens.
+type layer struct {
+	kind    kind
+	kvHeads int // heads whose keys and values are kept
+	headDim int // values of a key, and of a value
+	latent  int // values that latent attention keeps instead, whole on each GPU
+	index   int // bytes a token of an index of tokens, whole on each GPU
+	window  int // tokens, of sliding
+	state   state
+	shared  bool // takes keys and values of an earlier layer
+}
+
+// state is a linear layer's state of a sequence, in numbers of values; GPUs divide it.
+type state struct {
+	recurrent, convolution int
+	wide                   bool // 4 bytes for each recurrent value, whatever the model has
+}
+
+func (c *config) model() *model {
+	m := &model{}
+	switch kinds, reason := c.kinds(); {
+	case c.text.bool("is_encoder_decoder") || c.outer.bool("is_encoder_decoder"):
+		m.unknown = "the model has an encoder and a decoder"
+	case encoders[c.kindOfModel]:
+		m.unknown = fmt.Sprintf("a model of type %s has no KV cache", c.kindOfModel)
+	case c.unknownField() != "":
+		m.unknown = "no rule is known for the field " + c.unknownField()
+	case reason != "":
+		m.unknown = reason
+	default:
+		m.unknown = c.addLayers(m, kinds)
+	}
+	return m
+}
+
+func (c *config) addLayers(m *model, kinds []kind) (unknown string) {
+	shared := c.text.int("num_kv_shared_layers")
+	for i, k := range kinds {
+		l := layer{kind: k, shared: i >= len(kinds)-shared}
+		var reason string
+		switch blocks := c.block(i); {
+		case k == linear:
+			l.state, reason = c.state()
+		case k == nothing || blocks.absent:
+			l.kind = nothing
+		case blocks.perGroup > 0:
+			l.kvHeads, reason = c.text.int("num_attention_heads")/blocks.perGroup, blocks.unknown
+			l.headDim = c.headDim(c.text.int("num_attention_heads"))
+		default:
+			reason = c.addAttention(&l, i)
+		}
+		if reason != "" {
+			return reason
+		}
+		m.layers = append(m.layers, l)
+	}
+	m.queries, _ = c.heads(0)
+	m.attention = m.describe()
+	return ""
+}
+
+// nasBlock is the rest of a layer's attention after a search of architectures (block_configs).
+type nasBlock struct {
+	absent   bool
+	perGroup int // attention heads to a head of keys and values
+	unknown  string
+}
+
+func (c *config) block(i int) (b nasBlock) {
+	list, _ := c.text.values["block_configs"].([]any)
+	if i >= len(list) {
+		return b
+	}
+	values, _ := list[i].(map[string]any)
+	attention, _ := object{values, c.text.problems}.in("attention")
+	b.absent = attention.bool("no_op") || attention.bool("replace_with_linear")
+	b.perGroup = attention.int("n_heads_in_group")
+	if attention.has("window_length") || attention.has("sparsify") {
+		b.unknown = "no rule is known for a window of block_configs"
+	}
+	return b
+}
+
+// addAttention fills in the memory of a layer with attention.
+func (c *config) addAttention(l *layer, i int) (unknown string) {
+	query, kv := c.heads(i)
+	if latent := c.get("kv_lora_rank"); latent > 0 && c.kindOfModel != "minicpm3" {
+		l.latent = latent + c.get("qk_rope_head_dim")
+		l.index = c.indexBytes(i)
+		return ""
+	}
+	l.kvHeads, l.headDim = kv, c.headDim(query)
+	if global := c.get("global_head_dim"); l.kind == full && global > 0 {
+		l.headDim = global
+		if n := c.text.int("num_global_key_value_heads"); n > 0 {
+			l.kvHeads = n
+		}
+	}
+	if l.kind == sliding {
+		l.window = c.window()
+	}
+	v := c.text.int("v_head_dim")
+	switch {
+	case c.text.has("kv_lora_rank"):
+		return "no rule is known for latent attention of " + c.kindOfModel
+	case v > 0 && v != l.headDim:
+		return fmt.Sprintf("no rule is known for keys of %d and values of %d", l.headDim, v)
+	case l.kvHeads == 0 || l.headDim == 0:
+		return "config.json has no number of attention heads, or no width of a head"
+	case query > 0 && l.kvHeads > query:
+		return fmt.Sprintf("config.json has %d attention heads, and %d of keys and values", query, l.kvHeads)
+	}
+	return ""
+}
+
+// indexBytes is the index of sparse attention: 8-bit values, and a scale of 4 bytes for 128 of them. Some layers use another's.
+func (c *config) indexBytes(i int) int {
+	dim := c.text.int("index_head_dim")
+	if types := c.text.strings("indexer_types"); dim == 0 || i < len(types) && types[i] != "full" {
+		return 0
+	}
+	if counts, ok := c.text.in("indexer_types"); ok && i >= counts.int("full") {
+		return 0
+	}
+	return dim + 4*((dim+127)/128)
+}
+
+// state is the state of a linear layer, by whichever fields describe it.
+func (c *config) state() (s state, unknown string) {
+	kernel := max(1, c.get("linear_conv_kernel_dim", "conv_kernel", "mamba_d_conv", "conv_L_cache")) - 1
+	dtype := c.text.string("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+	s.wide = dtype == "float32"
+	if delta, ok := c.text.in("linear_attn_config"); ok { // Kimi Delta Attention
+		heads, dim := delta.int("num_heads"), delta.int("head_dim")
+		return state{heads * dim * dim, 3 * heads * dim * (max(1, delta.int("short_conv_kernel_size")) - 1), true}, ""
+	}
+	if heads := c.get("linear_num_value_heads"); heads > 0 { // Gated DeltaNet
+		keys, values := c.get("linear_num_key_heads")*c.get("linear_key_head_dim"), heads*c.get("linear_value_head_dim")
+		return state{values * c.get("linear_key_head_dim"), (2*keys + values) * kernel, s.wide || dtype == ""}, ""
+	}
+	if heads := c.get("mamba_num_heads", "mamba_n_heads"); heads > 0 { // Mamba 2
+		inner, size := heads*c.get("mamba_head_dim", "mamba_d_head"), c.get("ssm_state_size", "mamba_d_state")
+		s.recurrent, s.convolution = inner*size, (inner+2*max(1, c.get("n_groups", "mamba_n_groups"))*size)*kernel
+		return s, ""
+	}
+	if expand := c.get("mamba_expand"); expand > 0 { // Mamba
+		inner := expand * c.hidden()
+		return state{inner * c.get("mamba_d_state"), inner * kernel, s.wide}, ""
+	}
+	if c.text.has("conv_L_cache") { // short convolutions
+		return state{convolution: c.hidden() * (c.text.int("conv_L_cache") - 1)}, ""
+	}
+	return state{}, ""
+}
+
+// describe names the attention for people.
+func (m *model) describe() string {
+	var name string
+	has := map[kind]int{}
+	for _, l := range m.layers {
+		has[l.kind]++
+		switch {
+		case l.kind != full && l.kind != sliding:
+		case l.latent > 0:
+			name = "latent (MLA)"
+		case l.kvHeads == 1:
+			name = "multi-query"
+		case l.kvHeads == m.queries:
+			name = "multi-head"
+		default:
+			name = "grouped-query"
+		}
+	}
+	for _, more := range []struct {
+		kind kind
+		text string
+	}{{sliding, "sliding windows"}, {linear, "linear layers"}} {
+		if n := has[more.kind]; n > 0 {
+			name += fmt.Sprintf(", %s in %d of %d layers", more.text, n, len(m.layers))
+		}
+	}
+	return name
+}

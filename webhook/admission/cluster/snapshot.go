@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/accounting"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
+)
+
+// Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
+type Snapshot struct {
+	origin *origin
+	book   config.Book
+	broken map[*config.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
+	// unplaced are documents of which not even the namespaces can be read. They concern every namespace that no other policy
+	// governs: one of them may have been meant, and a broken policy never means "no limits".
+	unplaced  error
+	documents []document         // that it was made of
+	tenants   map[string]*tenant // tenants' own documents, by namespace
+	pools     []pools.Pool
+	places    func() map[place]string // of the pools, made at first use
+	nodes     int
+	guard     *config.GuardSettings
+	runtimes  pools.Runtimes
+	failures  guardaccess.Failures
+	classes   map[string]*resourcev1.DeviceClass
+	advice    *advice.Book // recommended sizes; nil: there are none
+}
+
+// origin is the same for Snapshots that differ in tenants' documents alone.
+type origin struct{ _ byte }
+
+// generation identifies the inputs of decisions about pods of one namespace.
+type generation struct {
+	origin *origin
+	tenant *tenant
+}
+
+// Generation returns a value that changes with the inputs of decisions about a namespace's pods: another tenant's
+// document is not among them.
+func (s *Snapshot) Generation(namespace string) any {
+	return generation{s.origin, s.tenants[namespace]}
+}
+
+// Objects are the sources of a Snapshot.
+type Objects struct {
+	Policies []*corev1.ConfigMap // of the system namespace
+	Tenants  []*corev1.ConfigMap // tenants' own documents
+	State    *corev1.ConfigMap   // of the system namespace; nil: none
+	Proofs   *corev1.ConfigMap   // likewise
+	Advice   []*corev1.ConfigMap // likewise: recommended sizes
+	Source   pools.Source
+	Guard    *config.GuardSettings // nil: no guard is injected
+	Runtimes pools.Runtimes
+}
+
+// ReadSnapshot is the snapshot of a replica that starts now. It is for tools that read once the objects that a Watcher
+// watches.
+func ReadSnapshot(from Objects) *Snapshot {
+	var data map[string]string
+	if from.State != nil {
+		data = from.State.Data
+	}
+	saved, now := decodeState(data), time.Now()
+	tenants, _ := readTenants(from.Tenants, nil)
+	sizes, _ := advice.Decode(adviceTexts(from.Advice)) // those that cannot be read recommend nothing
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
+		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now)).withAdvice(sizes)
+}
+
+// withPools is s with device classes, the pools that the source has, and those known from before, with their proofs.
+func (s *Snapshot) withPools(source pools.Source, known pools.Known, proved *corev1.ConfigMap) *Snapshot {
+	out := *s
+	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
+	proofs.Apply(proofs.Of(proved), out.pools)
+	out.places = sync.OnceValue(func() map[place]string { return placesIn(out.pools) })
+	return &out
+}
+
+// withGuard is s with the facts about the guard: its settings, how it can reach the driver, and where it could not.
+func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes, failures guardaccess.Failures) *Snapshot {
+	out := *s
+	out.guard, out.runtimes, out.failures = guard, runtimes, failures
+	return &out
+}
+
+// withTenants is s with tenants' own documents, by namespace.
+func (s *Snapshot) withTenants(tenants map[string]*tenant) *Snapshot {
+	out := *s
+	out.tenants = tenants
+	return &out
+}
+
+// extendedNames are the names outside of NVIDIA's by which device classes of GPUs, or of devices that a policy takes
+// for GPUs, may be requested.
+func (s *Snapshot) extendedNames() (names []string) {
+	for _, policy := range s.PoliciesWithout("") {
+		if !policy.Off() {
+			names = append(names, accounting.DeviceClasses{Policy: policy, Pools: s.pools, Classes: s.classes}.ExtendedNames()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Book is the policies in force, and those that claim the namespaces of broken ones.
+func (s *Snapshot) Book() config.Book { return s.book }
+
+// Pools are those of the cluster.
+func (s *Snapshot) Pools() []pools.Pool { return s.pools }
+
+// PoliciesWithout are the policies in the Book without that of a ConfigMap.
+func (s *Snapshot) PoliciesWithout(configMap string) (others []*config.Policy) {
+	for _, d := range s.documents {
+		switch {
+		case d.object == configMap:
+		case d.policy != nil:
+			others = append(others, d.policy)
+		case d.standIn != nil:
+			others = append(others, d.standIn)
+		}
+	}
+	return others
+}
+
+// conflicts lists the things that policies claim twice or limit differently, whatever labels namespaces have. Selectors
+// that meet are reported where they do: to the authors of pods.
+func (s *Snapshot) conflicts() []error {
+	return append(s.book.Conflicts(nil), s.book.BudgetConflicts()...)
+}
+
+// Input is the input of a decision about a pod of the namespace, without the pod itself.
+func (s *Snapshot) Input(ns api.Namespace) policies.Input {
+	in := s.AuthorityInput(ns)
+	if own := s.tenants[ns.Name]; own != nil && in.Policy != nil {
+		effective := own.effectivePolicy(in.Policy)
+		in.Policy, in.TenantNotes = effective.policy, effective.notes
+	}
+	return in
+}
+
+// AuthorityInput is Input without the tenant's own document.
+func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
+	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
+	if s.advice.Current(time.Now()) {
+		in.Recommended = s.advice.Of(ns.Name)
+	}
+	policy, err := s.book.For(ns)
+	if _, unread := ns.Labels[labelsNotRead]; unread {
+		err = errLabelsNotRead
+	}
+	switch {
+	case err != nil:
+		in.PolicyError = err
+	case policy == nil:
+		in.PolicyError = s.unplaced
+	case s.broken[policy] != nil:
+		in.PolicyError = s.broken[policy]
+	default:
+		in.Policy = policy
+	}
+	return in
+}
+
+// ages reports whether something ends by time: remembered pools, and reports of guards.
+func (s *Snapshot) ages() bool {
+	return len(s.failures) > 0 || slices.ContainsFunc(s.pools, func(p pools.Pool) bool { return p.Remembered() })
+}
+
+// poolsFor are the pools as guards of the namespace's pods find them.
+func (s *Snapshot) poolsFor(namespace string) []pools.Pool {
+	if len(s.failures) == 0 {
+		return s.pools
+	}
+	out := slices.Clone(s.pools)
+	for i := range out {
+		out[i].GuardFailures = s.failures.Reasons(out[i].Name, namespace)
+	}
+	return out
+}
+
+// newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with
+// their error.
+func newSnapshot(documents []document) *Snapshot {
+	s := &Snapshot{origin: new(origin), documents: documents, broken: map[*config.Policy]error{}}
+	var all []*config.Policy
+	var unplaced []error
+	for _, d := range documents {
+		switch {
+		case d.policy != nil:
+			all = append(all, d.policy)
+		case d.standIn != nil:
+			s.broken[d.standIn] = d.err
+			all = append(all, d.standIn)
+		default:
+			unplaced = append(unplaced, d.err)
+		}
+	}
+	s.book = config.NewBook(all)
+	s.unplaced = errors.Join(unplaced...)
+	return s
+}
+
+// poolsSpec is the section about pools of the cluster's default policy.
+func (s *Snapshot) poolsSpec() config.PoolsSpec {
+	if policy := s.book.Default(); policy != nil {
+		return policy.Pools
+	}
+	return config.PoolsSpec{}
+}
+
+// explain wraps the reason why a policy cannot be used, in words for whoever meets it through a denied pod.
+func explain(name string, err error) error {
+	return fmt.Errorf("policy %s cannot be used: %w", name, err)
+}
+
+// withAdvice is s with recommended sizes.
+func (s *Snapshot) withAdvice(book *advice.Book) *Snapshot {
+	out := *s
+	out.advice = book
+	return &out
+}

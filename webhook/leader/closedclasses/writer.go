@@ -1,0 +1,83 @@
+// Package closedclasses writes on each namespace of which device classes nobody claims devices there, if policy denies
+// claims of GPUs: a pod is checked once, and a claim of its name can be recreated afterwards. The API server reads it
+// (deploy/58-claims.yaml), also while nothing of ours runs.
+package closedclasses
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/leader"
+)
+
+const (
+	syncPeriod  = time.Second // between two comparisons of the cache with policies
+	callTimeout = 5 * time.Second
+)
+
+// Namespace is one whose annotation is not as it should be.
+type Namespace struct {
+	Name   string
+	Closed string // as it should be; "": without the annotation
+}
+
+// Writer writes the annotation. Run it in one replica at a time.
+type Writer struct {
+	Client     kubernetes.Interface
+	Namespaces func() ([]Namespace, error) // an error while they are unknown
+	Log        logr.Logger
+
+	logged string // the last error
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) error {
+	leader.Every(ctx, syncPeriod, w.sync)
+	return nil
+}
+
+// sync writes the differences. The next sync repeats failed writes, and logs a failure once.
+func (w *Writer) sync(ctx context.Context) {
+	all, err := w.Namespaces()
+	if err != nil {
+		return
+	}
+	failed := ""
+	for _, ns := range all {
+		err := w.write(ctx, ns)
+		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+			continue
+		}
+		if failed = err.Error(); failed != w.logged {
+			w.Log.Error(err, "the API server admits claims of GPUs that policy denies; pods that name them are denied", "object", "Namespace "+ns.Name)
+		}
+	}
+	w.logged = failed
+}
+
+func (w *Writer) write(ctx context.Context, ns Namespace) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var value any
+	if ns.Closed != "" {
+		value = ns.Closed
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{api.AnnotationClosedClasses: value}}})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Client.CoreV1().Namespaces().Patch(ctx, ns.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("annotate namespace %s: %w", ns.Name, err)
+	}
+	w.Log.Info("closed device classes written", "object", "Namespace "+ns.Name, "classes", ns.Closed)
+	return nil
+}

@@ -1,0 +1,156 @@
+// Package nodecondition writes on each node with an agent whether the agent enforces: the condition gpuslice.dev/Enforcing, which
+// "kubectl describe node" shows and alerts read.
+package nodecondition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/guard/lease"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/leader/nodelease"
+)
+
+// Type is the condition's type.
+const Type corev1.NodeConditionType = api.Domain + "/Enforcing"
+
+// Reasons of the condition: the first of status True, the others of False.
+const (
+	ReasonEnforcing   = "AgentEnforcing"
+	ReasonNotEnforced = "PodsNotEnforced"
+	ReasonAway        = "AgentAway"
+)
+
+const (
+	syncPeriod  = 5 * time.Second // between two comparisons of nodes with their agents
+	callTimeout = 5 * time.Second
+	maxMessage  = 256 // bytes: agents' reports are longer, and 25-own-rights.yaml allows no more
+	// Bounds of what one agent, or the loss of all, makes the leader write.
+	writesPerSync = 50
+	nodePeriod    = 30 * time.Second // between two writes to one node
+)
+
+// Writer writes the condition. Run it in one replica at a time.
+type Writer struct {
+	Client kubernetes.Interface
+	Nodes  cache.SharedIndexInformer // with this condition in their status
+	Agents *nodelease.Follower
+	Log    logr.Logger
+
+	failing bool // a write of the last sync failed
+}
+
+// Run writes until ctx ends. It begins lease.Duration after the Leases were read: until then an agent that is away looks as one that
+// was just seen.
+func (w *Writer) Run(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), w.Nodes.HasSynced, w.Agents.HasSynced) {
+		return nil
+	}
+	settled := time.NewTimer(lease.Duration)
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+		leader.Every(ctx, syncPeriod, w.sync)
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// sync writes what differs, until a write fails, which is logged once until a sync without a failure. The next sync goes on: List has
+// another order each time, so that a node that cannot be written keeps no other from it.
+func (w *Writer) sync(ctx context.Context) {
+	agents, writes, failing := w.Agents.Agents(), 0, false
+	for _, object := range w.Nodes.GetStore().List() {
+		node, ok := object.(*corev1.Node)
+		if !ok {
+			continue
+		}
+		change := changeOf(node, agents, time.Now())
+		if change == nil {
+			continue
+		}
+		if writes++; writes > writesPerSync {
+			break
+		}
+		err := w.write(ctx, node.Name, change)
+		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+			continue
+		}
+		if failing = true; !w.failing {
+			w.Log.Error(err, "node condition not written", "object", "Node "+node.Name)
+		}
+		break
+	}
+	w.failing = failing
+}
+
+// changeOf returns the condition as an element of a strategic merge patch; nil: the node has the right one, or was written just now.
+func changeOf(node *corev1.Node, agents map[string]nodelease.Agent, now time.Time) any {
+	var have corev1.NodeCondition
+	if i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == Type }); i >= 0 {
+		have = node.Status.Conditions[i]
+	}
+	agent, found := agents[node.Name]
+	if !found {
+		if have.Type == "" {
+			return nil
+		}
+		return map[string]any{"$patch": "delete", "type": Type}
+	}
+	want := conditionOf(agent)
+	if have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+		return nil
+	}
+	if since := now.Sub(have.LastHeartbeatTime.Time); since >= 0 && since < nodePeriod {
+		return nil
+	}
+	want.LastHeartbeatTime, want.LastTransitionTime = metav1.NewTime(now), have.LastTransitionTime
+	if have.Status != want.Status {
+		want.LastTransitionTime = want.LastHeartbeatTime
+	}
+	return want
+}
+
+// conditionOf returns the condition of a node with this agent, without its times.
+func conditionOf(a nodelease.Agent) corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: Type, Status: corev1.ConditionFalse}
+	switch {
+	case !a.Enforces:
+		c.Reason = ReasonAway
+		c.Message = fmt.Sprintf("The agent has not renewed its Lease for %s. See the agent's pod on this node", lease.Duration)
+	case len(a.NotEnforced) > 0:
+		first := a.NotEnforced[slices.Min(slices.Collect(maps.Keys(a.NotEnforced)))]
+		c.Reason, c.Message = ReasonNotEnforced, fmt.Sprintf("%d pods are not enforced; one because: %s", len(a.NotEnforced), first)
+	default:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, ReasonEnforcing, "The agent enforces the slices of all its pods"
+	}
+	c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), maxMessage)], "")
+	return c
+}
+
+func (w *Writer) write(ctx context.Context, node string, change any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{change}}})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("write condition %s of node %s: %w", Type, node, err)
+	}
+	return nil
+}

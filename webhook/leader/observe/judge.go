@@ -1,0 +1,99 @@
+package observe
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
+)
+
+// readsAfter is how long a guard runs without a notice before it counts as one that reads the GPUs. One that cannot read them reports
+// so after some ten seconds and two periods of its liveness probe.
+const readsAfter = 2 * time.Minute
+
+// judge compares the facts about a pod with its promise. It changes nothing.
+func judge(f *facts) judgment {
+	notices := slices.Clone(f.before.Notices)
+	for _, e := range f.guard {
+		notices = append(notices, NoticesOf(e)...)
+	}
+	o := Observe(f.pod, f.at, f.promise, notices)
+	o.Terminations = terminationsOf(f)
+	j := judgment{observation: o, sentences: sentencesOf(f, o.Terminations), annotations: annotationsOf(f.pod, f.promise, o)}
+	j.guard, j.wait = guardReport(f.pod, f.promise, o.Notices, f.now)
+	return j
+}
+
+// sentencesOf returns the content of a pod's Events. An agent may write no Events on owners: its reports on the pod go
+// to them.
+func sentencesOf(f *facts, terminations []Termination) (out []sentence) {
+	if f.promise.Guard != nil && f.promise.Guard.Agent {
+		for _, r := range f.agent {
+			out = append(out, sentence{r.reason, r.text, r.at, true})
+		}
+		return out
+	}
+	out = initSentences(f.pod, f.promise)
+	for _, t := range terminations {
+		out = append(out, sentence{ReasonTerminated, t.Text, t.At, false})
+	}
+	return out
+}
+
+// annotationsOf returns the annotations that should change: the observed tiers, and the summary by the present
+// enforcement of the slice. A pending pod needs none, and a pod that is being deleted is not written any more.
+func annotationsOf(pod *corev1.Pod, promise *promise.Promise, o Observation) map[string]string {
+	text, written := pod.Annotations[api.AnnotationObserved]
+	changed := map[string]string{}
+	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
+		return changed
+	}
+	if now := o.Encode(); now != text {
+		changed[api.AnnotationObserved] = now
+	}
+	if now := promise.Summary(o.Tier); o.Tier != "" && now != "" && now != pod.Annotations[api.AnnotationSummary] {
+		changed[api.AnnotationSummary] = now
+	}
+	return changed
+}
+
+// guardReport is the result of a pod's guard, by its notices. wait is set if that is known only later.
+func guardReport(pod *corev1.Pod, promise *promise.Promise, notices []Notice, now time.Time) (r guardaccess.Report, wait time.Duration) {
+	e := &evaluation{pod: pod, promise: promise}
+	s := e.guardStatus()
+	if promise.Guard == nil || e.finished() || !isGuarding(s) {
+		return r, 0
+	}
+	runtimeClass := ""
+	if pod.Spec.RuntimeClassName != nil {
+		runtimeClass = *pod.Spec.RuntimeClassName
+	}
+	r = guardaccess.Report{Access: promise.Guard.Access(runtimeClass), Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
+	var resumed time.Time
+	for _, n := range notices {
+		switch {
+		case n.Kind == NoticeEnforcing:
+			resumed = n.At
+		case n.Kind == NoticeNotEnforcing && strings.Contains(n.Text, limits.ReasonLate):
+			return guardaccess.Report{}, 0
+		case n.Kind == NoticeNotEnforcing && resumed.After(n.At):
+			r.Outcome = guardaccess.Resumed
+		case n.Kind == NoticeNotEnforcing:
+			r.Outcome, r.Reason = guardaccess.Fails, strings.TrimLeft(strings.TrimPrefix(n.Text, beginsNotEnforcing), ": ")
+		}
+	}
+	wait = readsAfter - now.Sub(r.Started)
+	switch {
+	case r.Outcome != "":
+		wait = 0
+	case wait <= 0:
+		r.Outcome = guardaccess.Reads
+	}
+	return r, wait
+}

@@ -1,0 +1,115 @@
+package observe
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// status returns the status of a container of the pod; nil if the kubelet has written none.
+func (e *evaluation) status(name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{e.pod.Status.InitContainerStatuses, e.pod.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (e *evaluation) guardStatus() *corev1.ContainerStatus { return e.status(limits.GuardContainer) }
+
+// spec returns a container of the pod; nil if it has none of that name.
+func (e *evaluation) spec(name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// everRan reports whether a container with a slice runs or has run.
+func (e *evaluation) everRan() bool {
+	for i := range e.promise.Containers {
+		if s := e.status(e.promise.Containers[i].Name); s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// running reports whether a container with a slice runs.
+func (e *evaluation) running() bool {
+	for i := range e.promise.Containers {
+		if s := e.status(e.promise.Containers[i].Name); s != nil && s.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isGuarding reports whether the guard runs and has sampled the devices, which its startup probe waits for.
+func isGuarding(s *corev1.ContainerStatus) bool {
+	return s != nil && s.State.Running != nil && s.Started != nil && *s.Started
+}
+
+// lastTermination returns how the container's current or last run ended; nil if none has.
+func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	switch {
+	case s == nil:
+		return nil
+	case s.State.Terminated != nil:
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
+}
+
+// givesUpWithin is how soon an init ends that is not PID 1.
+const givesUpWithin = 5 * time.Second
+
+const pid1Remedy = "as an init does that is not PID 1, such as s6 or runit: run gpuslice-agent on the nodes, or list the image in guard.initImages of the policy, " +
+	"and create the pod again"
+
+// neededPID1 reports whether a run in the process namespace that the pod shares with the guard ended like that of an init:
+// with 100 that of s6-overlay, with 111 that of runit.
+func neededPID1(promise *promise.Promise, end *corev1.ContainerStateTerminated) bool {
+	return promise.Guard != nil && promise.Guard.Shares && end != nil && (end.ExitCode == 100 || end.ExitCode == 111) &&
+		end.FinishedAt.Sub(end.StartedAt.Time) <= givesUpWithin
+}
+
+// failure describes how a container's last run failed; "" if it succeeded.
+func (e *evaluation) failure(container string) string {
+	end := lastTermination(e.status(container))
+	switch {
+	case end == nil || end.ExitCode == 0:
+		return ""
+	case neededPID1(e.promise, end):
+		return describeTermination(end) + ", " + pid1Remedy
+	}
+	return describeTermination(end)
+}
+
+// describeTermination describes the end of a run. OOMKilled is explained: it is about the memory of the host, and many take
+// it for the GPU's.
+func describeTermination(end *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exit code %d", end.ExitCode)
+	switch {
+	case end.Reason == "OOMKilled":
+		text += ", OOMKilled: over a limit of host memory"
+	case end.Reason != "" && end.Reason != "Error" && end.Reason != "Completed":
+		text += ", " + shorten.Line(end.Reason, maxQuote)
+	}
+	if end.Message != "" {
+		text += ": " + shorten.Line(end.Message, maxQuote)
+	}
+	return text
+}

@@ -1,0 +1,116 @@
+package reports
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
+)
+
+// Reader reads living pods and evaluates them.
+type Reader struct {
+	Client rest.Interface
+	// InputOf returns the input of a decision about a pod. For a pod that is not read, it gets the names alone.
+	InputOf func(ctx context.Context, pod *corev1.Pod) (policies.Input, error)
+	// PageSize is how many pods are read at once at most: all their text is held in memory. Where the client is bounded, large ones are read
+	// in smaller pages.
+	PageSize int
+}
+
+// page is a part of a list, each item as it is stored.
+type page struct {
+	Metadata metav1.ListMeta   `json:"metadata"`
+	Items    []json.RawMessage `json:"items"`
+}
+
+// Each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
+func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error {
+	for next, limit := "", r.PageSize; ; {
+		list, err := r.page(ctx, namespace, next, limit)
+		if apierrors.IsRequestEntityTooLargeError(err) && limit > 1 {
+			limit /= 2
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read pods of namespace %s: %w", namespace, err)
+		}
+		for _, text := range list.Items {
+			p, err := r.pod(ctx, namespace, text)
+			if err != nil {
+				return err
+			}
+			if !p.in.Policy.Off() {
+				do(p)
+			}
+		}
+		if next = list.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// page reads some pods as text, of which bounds are checked before it becomes pods.
+func (r Reader) page(ctx context.Context, namespace, next string, limit int) (out page, err error) {
+	ctx, release := bounded.Page(ctx)
+	defer release()
+	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
+		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(limit)).Param("continue", next).DoRaw(ctx)
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(text, &out)
+}
+
+// pod evaluates one pod. An error means that none of the namespace can be evaluated.
+func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, error) {
+	raw, violation, err := rawpod.Decode(text)
+	pod := raw.Pod
+	if pod == nil {
+		pod = podNamed(namespace, text)
+	}
+	in, failed := r.InputOf(ctx, pod)
+	in.Pod = pod
+	switch {
+	case failed != nil:
+		return Pod{}, failed
+	case err != nil:
+		return undecodable(in, err), nil
+	case violation != nil:
+		return unreadable(in, *violation, text), nil
+	case in.Policy.Off():
+		return Pod{in: in}, nil
+	}
+	return evaluated(in, pod), nil
+}
+
+// evaluated evaluates a pod. A panic is its Err.
+func evaluated(in policies.Input, pod *corev1.Pod) (p Pod) {
+	var err error
+	defer func() {
+		if err != nil {
+			p = unevaluated(in, err)
+		}
+	}()
+	defer recovered(&err)
+	return Evaluate(in, pod)
+}
+
+// podNamed is a pod of which only the name is read.
+func podNamed(namespace string, text []byte) *corev1.Pod {
+	var named struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(text, &named)
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: named.Metadata.Name}}
+}
