@@ -62,8 +62,12 @@ func TestBuiltImages(t *testing.T) {
 			t.Run("document", func(t *testing.T) { checkDocument(t, r, images[n]) })
 			for platform, size := range images[n].Sizes {
 				t.Logf("%s is %.1f MiB compressed", platform, float64(size)/(1<<20))
-				if limit := int64(16 << 20); size > limit {
-					t.Errorf("%s is %d bytes, and every node pulls it: at most %d", platform, size, limit)
+				limit := int64(16 << 20) // every node that shares GPUs pulls guard and agent
+				if r.Name == "cli" {
+					limit = 24 << 20 // "helm test" pulls it, to one node
+				}
+				if size > limit {
+					t.Errorf("%s is %d bytes: at most %d", platform, size, limit)
 				}
 			}
 		})
