@@ -56,7 +56,7 @@ type published struct {
 const (
 	issue   = "https://github.com/vllm-project/vllm/issues/"
 	planner = "https://github.com/llm-d-incubation/llm-d-planner/blob/e50305af90f0812e77e1827f3bc740fe75b76370/docs/empirical-vllm-memory-results.md"
-	logLine = "a log in a public repository: "
+	logLine = "log: "
 )
 
 var rows = []published{
