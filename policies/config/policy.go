@@ -199,17 +199,17 @@ func (i idleSpec) Set() (names []string) {
 type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
 	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: the program that enforces the slices
-	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
+	Act               string          `json:"act,omitempty"`     // default pressure
 	DryRun            bool            `json:"dryRun,omitempty"`
-	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML
+	Access            string          `json:"access,omitempty"` // how the guard reaches NVML; default auto
 	RuntimeClassName  string          `json:"runtimeClassName,omitempty"`
-	Grace             metav1.Duration `json:"grace,omitzero"`
-	TermGrace         metav1.Duration `json:"termGrace,omitzero"`
-	MPSTermination    string          `json:"mpsTermination,omitempty"` // observe or signal
-	MaxTerminations   int             `json:"maxTerminations,omitempty"`
-	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"`
-	MetricsPort       int             `json:"metricsPort,omitempty"`
-	InitImages        []string        `json:"initImages,omitempty"` // patterns of images whose init has to be PID 1, beside known ones
+	Grace             metav1.Duration `json:"grace,omitzero"`             // over the slice for so long; default 2s
+	TermGrace         metav1.Duration `json:"termGrace,omitzero"`         // from SIGTERM to SIGKILL; default 5s
+	MPSTermination    string          `json:"mpsTermination,omitempty"`   // default observe
+	MaxTerminations   int             `json:"maxTerminations,omitempty"`  // before all of the container are terminated; default 3
+	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"` // default 5m
+	MetricsPort       int             `json:"metricsPort,omitempty"`      // none by default
+	InitImages        []string        `json:"initImages,omitempty"`       // patterns of images whose init has to be PID 1, beside known ones
 }
 
 // podSpec is written into each sliced pod unless its author wrote it.
