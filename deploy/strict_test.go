@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -238,8 +237,9 @@ func TestFailurePolicy(t *testing.T) {
 		t.Parallel()
 		entries := validating(t)
 		for _, kind := range []string{"pods", "sliced-pods", "changed-pods", "subresources"} {
-			differInFailureAlone(t, entries[kind+".gpuslice.dev"], entries[kind+"-open.gpuslice.dev"])
+			differInFailureAlone(t, entries[kind+".gpuslice.dev"], entries[kind+"-open.gpuslice.dev"], api.FailOpen)
 		}
+		differInFailureAlone(t, entries["claims.gpuslice.dev"], entries["claims-open.gpuslice.dev"], api.FailOpen, api.FailOpenForClaims)
 		for name, w := range entries {
 			if _, ok := entries[strings.TrimSuffix(name, ".gpuslice.dev")+"-open.gpuslice.dev"]; *w.FailurePolicy == admissionv1.Fail && !ok {
 				t.Errorf("%s has no entry that fails open", name)
@@ -248,14 +248,14 @@ func TestFailurePolicy(t *testing.T) {
 	})
 }
 
-func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebhook) {
+func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebhook, values ...string) {
 	t.Helper()
 	if closed.Name == "" || open.Name == "" {
 		t.Fatalf("an entry is missing beside %q and %q", closed.Name, open.Name)
 	}
 	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}}
 	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
-		return metav1.LabelSelectorRequirement{Key: deploy.LabelFail, Operator: operator, Values: []string{deploy.FailOpen}}
+		return metav1.LabelSelectorRequirement{Key: api.LabelFail, Operator: operator, Values: values}
 	}
 	exempt := closed.NamespaceSelector.MatchExpressions[0]
 	for _, tt := range []struct {

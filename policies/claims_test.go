@@ -126,11 +126,23 @@ func TestClosedClasses(t *testing.T) {
 		"ungoverned":                {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy = nil }, ""},
 		"a cluster without classes": {map[string]*resourcev1.DeviceClass{"nic": nic}, func(*policies.Input) {}, ""},
 		"too many":                  {many(400), func(*policies.Input) {}, "*"},
+		"counted, and open for claims in outages": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) {
+			in.Policy.Claims, in.Namespace.Labels = modes.ClaimsCount, map[string]string{api.LabelFail: api.FailOpenForClaims}
+		}, "gpu.nvidia.com,mig.nvidia.com"},
+		"warned about, and open for claims in outages": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) {
+			in.Policy.EnforcementMode, in.Namespace.Labels = api.EnforceWarn, map[string]string{api.LabelFail: api.FailOpenForClaims}
+		}, "gpu.nvidia.com,mig.nvidia.com"},
+		"counted, and open in outages": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) {
+			in.Policy.Claims, in.Namespace.Labels = modes.ClaimsCount, map[string]string{api.LabelFail: api.FailOpen}
+		}, ""},
+		"off, and open for claims in outages": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) {
+			in.Policy.Mode, in.Namespace.Labels = modes.Off, map[string]string{api.LabelFail: api.FailOpenForClaims}
+		}, ""},
 	} {
 		in := claimInput(t)
 		in.Policy.Claims, in.Policy.EnforcementMode, in.Pools, in.DeviceClasses = modes.ClaimsDeny, api.EnforceFull, nil, tt.classes
 		tt.edit(&in)
-		if got := in.GPUClaims().Closed(); got != tt.want {
+		if got := in.GPUClaims().Closed(in.Namespace); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}

@@ -86,10 +86,11 @@ func (d DeviceClasses) ExtendedNames() (names []string) {
 // maxClosed bounds the text of Closed: namespaces carry it.
 const maxClosed = 8 << 10
 
-// Closed are the classes of which nobody claims devices in the namespace, where policy denies claims of GPUs: sorted and joined
-// by commas, "*" for more than can be written; "": it denies none, or the cluster has no class of GPUs.
-func (d DeviceClasses) Closed() string {
-	if d.Policy.Off() || d.Policy.Claims != modes.ClaimsDeny || d.Policy.EnforcementMode != api.EnforceFull {
+// Closed are the classes of which nobody claims devices in the namespace, where policy denies claims of GPUs, or where pods with claims
+// are admitted while no webhook answers: sorted and joined by commas, "*" for more than can be written; "": all may be claimed, or the
+// cluster has no class of GPUs.
+func (d DeviceClasses) Closed(ns api.Namespace) string {
+	if d.Policy.Off() || ns.Labels[api.LabelFail] != api.FailOpenForClaims && (d.Policy.Claims != modes.ClaimsDeny || d.Policy.EnforcementMode != api.EnforceFull) {
 		return ""
 	}
 	return d.gpuClasses()

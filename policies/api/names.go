@@ -37,7 +37,12 @@ const (
 	// AnnotationClosedClasses has the device classes of which nobody claims devices in the namespace: gpuslice writes it, and the API server reads it.
 	AnnotationClosedClasses = Domain + "/closed-classes"
 
-	EnforceStrict = "strict"
+	// LabelFail says which pods are admitted while no webhook answers.
+	LabelFail = Domain + "/fail"
+
+	EnforceStrict     = "strict"
+	FailOpen          = "open"            // all
+	FailOpenForClaims = "open-for-claims" // those that may use a GPU by a claim alone
 )
 
 // Labels on namespaces and ConfigMaps.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -193,7 +192,7 @@ func TestFailOpen(t *testing.T) {
 			setUpReapply(t, i, namespace)
 			noRoom(t, i, namespace)
 		}
-		label(t, i, "fails-open", deploy.LabelFail, deploy.FailOpen)
+		label(t, i, "fails-open", api.LabelFail, api.FailOpen)
 		for _, namespace := range []string{"fails-closed", "fails-open"} {
 			wantCreate(t, i, namespace, gpuPod("charged"), "exceeded quota")
 		}

@@ -62,6 +62,9 @@ func Shapes() []Shape {
 		{Name: "volumes", add: func(p *corev1.Pod, n int) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", n), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		}},
+		{Name: "claims", add: func(p *corev1.Pod, n int) {
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("c", n), ResourceClaimTemplateName: new("t")})
+		}},
 		{Name: "tolerations", add: func(p *corev1.Pod, n int) {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", n), Operator: corev1.TolerationOpExists})
 		}},

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // checkOpenClasses looks for policies with a quota or slices by claim under which pods may claim GPUs otherwise, and for clusters
@@ -17,7 +19,7 @@ func checkOpenClasses(f *Facts) []Finding {
 	found := newFinding(Warning, "pods may claim GPUs beside a quota or slices by claim: a claim that is exchanged after its pod was admitted counts late").
 		WithRemedy("leave out claims: count in the policy, and nobody claims GPUs there but by slices")
 	for _, g := range f.Governed() {
-		if open := g.Input.GPUClaims().Open(); open != "" {
+		if open := g.Input.GPUClaims().Open(); open != "" && g.Input.Namespace.Labels[api.LabelFail] != api.FailOpenForClaims {
 			found = found.With(object("namespace", "", g.Name), "policy "+g.Input.Policy.Name+", open classes", open)
 		}
 	}

@@ -26,6 +26,7 @@ func cluster() []check {
 		{"node-overlays", checkNodeOverlays},
 		{"device-classes", checkDeviceClasses},
 		{"open-classes", checkOpenClasses},
+		{"outage-claims", checkOutageClaims},
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
 		{"unclaimable-devices", checkUnclaimableDevices},

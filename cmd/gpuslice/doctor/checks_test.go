@@ -26,6 +26,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/scenarios"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // at is when the tests look.
@@ -223,6 +224,36 @@ func deviceClass(name, extended string) change {
 	}
 }
 
+// openForClaims is a governed namespace that fails open for claims, in a cluster with GPUs and network devices, and what is written there.
+func openForClaims(document, closed string) change {
+	return func(t *testing.T, f *Facts) {
+		deviceClass("gpu.nvidia.com", "")(t, f)
+		nic := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "nic"}}
+		nic.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == 'nic.example'"}}}
+		f.Classes = append(f.Classes, nic)
+		namespace("team-a", "", document)(t, f)
+		f.Namespaces[0].Labels[api.LabelFail] = api.FailOpenForClaims
+		f.Namespaces[0].Annotations = map[string]string{api.AnnotationClosedClasses: closed}
+	}
+}
+
+// relabeled gives the namespace another label.
+func relabeled(key, value string) change {
+	return func(_ *testing.T, f *Facts) { f.Namespaces[0].Labels[key] = value }
+}
+
+// claimTemplate is one of a class.
+func claimTemplate(class string) change {
+	return func(_ *testing.T, f *Facts) {
+		classes := map[string]*resourcev1.DeviceClass{}
+		for _, c := range f.Classes {
+			classes[c.Name] = c
+		}
+		f.DeviceClaims = webhookcluster.Claims{Classes: classes, Templates: map[string]*resourcev1.ResourceClaimSpec{"team-a/x": {
+			Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}}}}}}
+	}
+}
+
 // published is a GPU of NVIDIA's driver that claims share, each taking so much by default; "": they do not share it.
 func published(node, taken string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -347,6 +378,15 @@ func rows(t *testing.T) []row {
 		{"classes that are open under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\nquota: {slices: 4}\n")}, "open-classes", Warning, "counts late"},
 		{"classes that are closed under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "quota: {slices: 4}\n")}, "open-classes", "", ""},
 		{"open classes where nothing depends on it", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\n")}, "open-classes", "", ""},
+		{"classes that are closed for the sake of outages", []change{deviceClass("a", "nvidia.com/gpu"), openForClaims("claims: count\nquota: {slices: 4}\n", "")}, "open-classes", "", ""},
+		{"claims of other devices", []change{openForClaims("claims: count\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")}, "outage-claims", Note, "also of other devices"},
+		{"claims of other devices where nothing governs", []change{openForClaims("mode: off\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")}, "outage-claims", Note, "also of other devices"},
+		{"claims of other devices in a namespace that fails open", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", "open"), claimTemplate("nic")}, "outage-claims", "", ""},
+		{"claims of GPUs", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
+		{"claims of other devices in a namespace that fails open for them", []change{openForClaims("quota: {slices: 4}\n", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("nic")}, "outage-claims", "", ""},
+		{"a namespace that fails open for claims of GPUs", []change{openForClaims("claims: count\n", ""), claimTemplate("nic")}, "outage-claims", Warning, "beyond what policy allows"},
+		{"claims of GPUs from before", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com")}, "outage-claims", Warning, "beyond what policy allows"},
+		{"claims of GPUs that no policy limits", []change{openForClaims("mode: off\n", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
 		{"claims that are not read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1beta2")}, "open-classes", Warning, "counts no claims"},
 		{"claims that are read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1")}, "open-classes", "", ""},
 		{"shares that Cluster Autoscaler does not know", []change{nodes("l4-timeslicing-renamed"), label("k8s.amazonaws.com/accelerator", "nvidia-l4")},
@@ -460,7 +500,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 53 {
+	if len(names) != 54 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

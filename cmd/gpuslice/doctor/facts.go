@@ -30,17 +30,18 @@ type Facts struct {
 	Version *version.Info
 	Groups  []string // API groups, and each with its versions
 
-	Nodes      []*corev1.Node
-	Namespaces []*corev1.Namespace
-	DaemonSets []*appsv1.DaemonSet // of all namespaces
-	Quotas     []*corev1.ResourceQuota
-	Limits     []*corev1.LimitRange
-	Runtimes   []*nodev1.RuntimeClass
-	Overlaid   []string // the resources that Karpenter's NodeOverlays add to instance types
-	Slices     []*resourcev1.ResourceSlice
-	Claims     []resourcev1.ResourceClaim // of all namespaces, where pods wait for one
-	Classes    []*resourcev1.DeviceClass
-	Amounts    string // why claims of an amount are not possible; "": they are, or it is not known
+	Nodes        []*corev1.Node
+	Namespaces   []*corev1.Namespace
+	DaemonSets   []*appsv1.DaemonSet // of all namespaces
+	Quotas       []*corev1.ResourceQuota
+	Limits       []*corev1.LimitRange
+	Runtimes     []*nodev1.RuntimeClass
+	Overlaid     []string // the resources that Karpenter's NodeOverlays add to instance types
+	Slices       []*resourcev1.ResourceSlice
+	Claims       []resourcev1.ResourceClaim // of all namespaces, where pods wait for one
+	Classes      []*resourcev1.DeviceClass
+	DeviceClaims webhookcluster.Claims // of all namespaces
+	Amounts      string                // why claims of an amount are not possible; "": they are, or it is not known
 
 	ClusterPolicies []*pools.ClusterPolicy
 	Operator        *pools.Operator     // of the first of them

@@ -39,6 +39,7 @@ const (
 	whatOverlays   = "Karpenter's node overlays"
 	whatDevices    = "devices of dynamic resource allocation"
 	whatAmounts    = "whether claims keep their amounts (a dry run)"
+	whatClaimed    = "claims of devices and their templates"
 	whatWaiting    = "pods that wait for a claim, and what claims were given"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
@@ -106,6 +107,7 @@ func (g *gatherer) steps() []step {
 		{whatOverlays, g.overlays},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
+		{whatClaimed, g.claimed},
 		{whatWaiting, g.waiting},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},

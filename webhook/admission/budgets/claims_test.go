@@ -11,6 +11,7 @@ import (
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -39,7 +40,7 @@ func TestClaims(t *testing.T) {
 				class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}}
 				was := clustertest.Namespace("team-b", nil)
 				was.Annotations = map[string]string{"gpuslice.dev/closed-classes": "x"}
-				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, claim, class, clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}\n"+policy))
+				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, clustertest.Namespace("team-c", map[string]string{api.LabelFail: api.FailOpenForClaims}), claim, class, clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a, team-c]}\n"+policy))
 				client.Discovery().(*fakediscovery.FakeDiscovery).Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1"}}
 				w, end := start(t, client)
 				defer end()
@@ -55,6 +56,9 @@ func TestClaims(t *testing.T) {
 				got := map[string]string{}
 				for _, ns := range differ {
 					got[ns.Name] = ns.Closed
+				}
+				if got["team-c"] != "gpu.nvidia.com,mig.nvidia.com" {
+					t.Errorf("closed where pods with claims are admitted in outages: %v", differ)
 				}
 				if _, other := got["team-b"]; !other || got["team-a"] != want.closed || strings.Contains(got["team-b"], "x") {
 					t.Errorf("closed: %v, want %q of team-a, and nothing of team-b", differ, want.closed)

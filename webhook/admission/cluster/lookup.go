@@ -107,16 +107,21 @@ func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) 
 	if err != nil {
 		return nil, err
 	}
-	closed := map[*config.Policy]string{}
+	type rule struct {
+		policy *config.Policy
+		fail   string // the namespace's label
+	}
+	closed := map[rule]string{}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
 		if in.PolicyError != nil || ns.DeletionTimestamp != nil || ns.Name == w.options.Namespace {
 			return
 		}
-		want, known := closed[in.Policy]
+		by := rule{in.Policy, ns.Labels[api.LabelFail]}
+		want, known := closed[by]
 		if !known {
-			want = in.GPUClaims().Closed()
-			closed[in.Policy] = want
+			want = in.GPUClaims().Closed(in.Namespace)
+			closed[by] = want
 		}
 		if want != ns.Annotations[api.AnnotationClosedClasses] {
 			differ = append(differ, closedclasses.Namespace{Name: ns.Name, Closed: want})
