@@ -142,8 +142,8 @@ func TestManifests(t *testing.T) {
 		}
 		want := map[string]string{
 			"pods.gpuslice.dev": server.PathMutatePods, "templates.gpuslice.dev": server.PathMutateTemplates,
-			"validating pods-open.gpuslice.dev":   server.PathValidatePods,
-			"validating claims-open.gpuslice.dev": server.PathValidatePods, "validating claims.gpuslice.dev": server.PathValidatePods,
+			"validating pods-open.gpuslice.dev":          server.PathValidatePods,
+			"validating gpus-beside-claims.gpuslice.dev": server.PathValidatePods, "validating claims-open.gpuslice.dev": server.PathValidatePods,
 			"validating extended-resources-open.gpuslice.dev": server.PathValidatePods, "validating extended-resources.gpuslice.dev": server.PathValidatePods,
 			"validating pods.gpuslice.dev": server.PathValidatePods, "validating policies.gpuslice.dev": server.PathValidatePolicies,
 			"validating subresources-open.gpuslice.dev": server.PathValidatePods, "validating subresources.gpuslice.dev": server.PathValidatePods,

@@ -21,7 +21,7 @@ func validating(t *testing.T) map[string]admissionv1.ValidatingWebhook {
 	return entries
 }
 
-// hasClaims is what the mutating webhook's condition says of claims. The validating ones tell those of slices from others.
+// hasClaims is the part about claims in the conditions of new pods.
 const hasClaims = "object.spec.?resourceClaims.orValue([]).size() > 0"
 
 // oneLine is an expression without the manifest's line breaks.
@@ -55,29 +55,40 @@ func TestValidatingEntries(t *testing.T) {
 			t.Fatalf("%s has %d conditions", others.Name, len(others.MatchConditions))
 		}
 		mutated := withoutOtherSystems(t, every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].MatchConditions[0].Expression)
-		before, after, _ := strings.Cut(oneLine(mutated), hasClaims)
-		got := oneLine(others.MatchConditions[0].Expression)
-		if !strings.HasPrefix(got, before+"object.spec.?resourceClaims") || !strings.HasSuffix(got, after) {
-			t.Errorf("(-mutating +validating)\n%s", cmp.Diff(strings.Fields(mutated), strings.Fields(got)))
+		if diff := cmp.Diff(strings.Fields(mutated), strings.Fields(others.MatchConditions[0].Expression)); diff != "" {
+			t.Errorf("(-mutating +validating)\n%s", diff)
 		}
-		sliced.Name, sliced.ObjectSelector, others.Name, others.ObjectSelector, others.MatchConditions = "", nil, "", nil, nil
+		sliced.Name, sliced.ObjectSelector, sliced.NamespaceSelector = "", nil, nil
+		others.Name, others.ObjectSelector, others.NamespaceSelector, others.MatchConditions = "", nil, nil, nil
 		if diff := cmp.Diff(sliced, others); diff != "" {
 			t.Errorf("they differ in more (-sliced +others)\n%s", diff)
 		}
 	})
-	t.Run("a new pod with claims is validated by one of two", func(t *testing.T) {
+	t.Run("where a namespace fails open for claims, a new pod is validated by one of two", func(t *testing.T) {
 		t.Parallel()
 		entries := validating(t)
-		claims, others := entries["claims.gpuslice.dev"], entries["pods.gpuslice.dev"]
-		if len(claims.MatchConditions) != 2 || claims.MatchConditions[0].Expression != hasClaims {
-			t.Fatalf("conditions: %v", claims.MatchConditions)
+		all, beside, claims := entries["pods.gpuslice.dev"], entries["gpus-beside-claims.gpuslice.dev"], entries["claims-open.gpuslice.dev"]
+		if len(beside.MatchConditions) != 1 || len(claims.MatchConditions) != 1 {
+			t.Fatalf("conditions: %v and %v", beside.MatchConditions, claims.MatchConditions)
 		}
-		if want, got := oneLine("!( "+others.MatchConditions[0].Expression+" )"), oneLine(claims.MatchConditions[1].Expression); got != want {
-			t.Errorf("(-not the others +got)\n%s", cmp.Diff(strings.Fields(want), strings.Fields(got)))
+		before, after, _ := strings.Cut(oneLine(all.MatchConditions[0].Expression), hasClaims)
+		got := oneLine(beside.MatchConditions[0].Expression)
+		if !strings.HasPrefix(got, before+"object.spec.?resourceClaims") || !strings.HasSuffix(got, after) {
+			t.Errorf("(-elsewhere +here)\n%s", cmp.Diff(oneLine(all.MatchConditions[0].Expression), got))
 		}
-		claims.Name, claims.MatchConditions, claims.NamespaceSelector, others.Name, others.MatchConditions, others.NamespaceSelector = "", nil, nil, "", nil, nil
-		if diff := cmp.Diff(others, claims); diff != "" {
-			t.Errorf("they differ in more (-others +claims)\n%s", diff)
+		if diff := cmp.Diff(hasClaims+" && !( "+got+" )", oneLine(claims.MatchConditions[0].Expression)); diff != "" {
+			t.Errorf("(-with claims and not the other +got)\n%s", diff)
+		}
+		want := metav1.LabelSelectorRequirement{Key: api.LabelFail, Operator: metav1.LabelSelectorOpIn, Values: []string{api.FailOpenForClaims}}
+		if diff := cmp.Diff(want, beside.NamespaceSelector.MatchExpressions[2]); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if *beside.FailurePolicy != admissionv1.Fail || *claims.FailurePolicy != admissionv1.Ignore {
+			t.Errorf("failurePolicy %s, and of claims alone %s", *beside.FailurePolicy, *claims.FailurePolicy)
+		}
+		beside.Name, beside.MatchConditions, beside.FailurePolicy, claims.Name, claims.MatchConditions, claims.FailurePolicy = "", nil, nil, "", nil, nil
+		if diff := cmp.Diff(beside, claims); diff != "" {
+			t.Errorf("they differ in more (-beside claims +claims)\n%s", diff)
 		}
 	})
 	t.Run("a changed pod is validated whatever its labels", func(t *testing.T) {
