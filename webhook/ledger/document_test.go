@@ -74,6 +74,14 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
 	}
+	largest := `{"version":1,"budget":"a"}`
+	largest += strings.Repeat(" ", 900<<10-len(largest))
+	if _, _, err := ledger.Decode([]byte(largest)); err != nil {
+		t.Errorf("the largest ledger: %v", err)
+	}
+	if _, _, err := ledger.Decode([]byte(largest + " ")); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("one byte more: %v", err)
+	}
 }
 
 func FuzzDecode(f *testing.F) {

@@ -294,6 +294,9 @@ func TestClose(t *testing.T) {
 		b.replicas[0].Close()
 		b.want(<-answers, ledger.Busy)
 		b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Busy)
+		if n := b.replicas[0].Counts().Requests; n != 1 {
+			t.Errorf("%d requests wait, one of them since the ledger was closed", n)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -65,6 +66,54 @@ func TestRebase(t *testing.T) {
 				t.Error("the attempt before has changed")
 			}
 		})
+	}
+}
+
+// TestBackOff has another attempt fail after each wait. After a first conflict the wait is a part of what the write took.
+func TestBackOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		failed error
+		want   []int // milliseconds
+	}{
+		"conflicts":         {ErrConflict, []int{3, 2, 2, 2, 2, 2, 2, 2, 2, 4, 8, 16, 32, 32}},
+		"no answer":         {ErrUnknown, []int{2, 4, 8, 16, 32, 64, 128, 256, 256}},
+		"created meanwhile": {ErrExists, []int{2, 4, 8, 16, 32, 32}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := New(Options{Random: func() float64 { return 0.5 }})
+				defer l.Close()
+				r := &round{line: &l.workerFor(Budget{Key: "k"}).admits}
+				r.writeTook = 6 * time.Millisecond
+				r.beginTurn()
+				for i, want := range c.want {
+					begin := time.Now()
+					r.backOff(t.Context(), fmt.Errorf("write ledger: %w", c.failed))
+					if took := time.Since(begin); took != time.Duration(want)*time.Millisecond {
+						t.Errorf("attempt %d waits for %s, want %d ms", i, took, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestEqualExceptRevisions: a reconcile by watches writes nothing where pods and reservations are those of before.
+func TestEqualExceptRevisions(t *testing.T) {
+	held := State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 1}}}, Reservations: []Reservation{{PodUID: "1"}}, Revisions: map[string]uint64{"a": 1}}
+	for name, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"a later revision":    {func(s *State) { s.Revisions = map[string]uint64{"a": 2} }, true},
+		"other pods":          {func(s *State) { s.Base = []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 2}}} }, false},
+		"no pods":             {func(s *State) { s.Base = nil }, false},
+		"another reservation": {func(s *State) { s.Reservations = []Reservation{{PodUID: "2"}} }, false},
+	} {
+		other := held
+		if c.change(&other); held.equalExceptRevisions(other) != c.want || other.equalExceptRevisions(held) != c.want {
+			t.Errorf("%s: equal is %v", name, !c.want)
+		}
 	}
 }
 

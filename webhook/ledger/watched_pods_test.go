@@ -148,6 +148,35 @@ func TestWatchedPods(t *testing.T) {
 	}
 }
 
+// TestViewOfNamespaces has one replica watch as many namespaces as it may, the second of them without a connection.
+func TestViewOfNamespaces(t *testing.T) {
+	c := &ClusterWatcher{ctx: t.Context(), Generation: func(string) any { return 1 }, watches: map[string]*namespaceWatch{}}
+	for i := range maxWatches {
+		pods := &watchedPods{holdingOf: labelled}
+		_ = pods.Replace(nil, "5")
+		c.watches[strconv.Itoa(i)] = &namespaceWatch{pods: pods, generation: 1}
+	}
+	c.watches["1"].pods.broken()
+	for name, tt := range map[string]struct {
+		namespaces []string
+		shown      int
+		all        bool
+	}{
+		"no namespace":              {nil, 0, true},
+		"one":                       {[]string{"0"}, 1, true},
+		"several":                   {[]string{"0", "2", "3"}, 3, true},
+		"one without a connection":  {[]string{"1"}, 0, false},
+		"others after it":           {[]string{"0", "1", "2"}, 2, false},
+		"more than are watched":     {[]string{"new", "0"}, 1, false},
+		"the last of more than may": {[]string{"0", "new"}, 1, false},
+	} {
+		v, all := c.View(tt.namespaces, nil)
+		if len(v.Namespaces) != tt.shown || all != tt.all || len(c.watches) != maxWatches {
+			t.Errorf("%s: shown %v, all %v; %d watches", name, v.Namespaces, all, len(c.watches))
+		}
+	}
+}
+
 func TestWatchedPodsReadHoldings(t *testing.T) {
 	for name, c := range map[string]struct {
 		basis string

@@ -27,8 +27,9 @@ func TestWithHolders(t *testing.T) {
 		shared bool
 		want   string
 	}{
-		"nothing is listed": {ledger.Answer{Excess: excess}, false, "memory left: 4Gi"},
-		"the largest three": {ledger.Answer{Excess: excess, Pods: pods}, false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi, and 1 more"},
+		"nothing is listed":      {ledger.Answer{Excess: excess}, false, "memory left: 4Gi"},
+		"the largest three":      {ledger.Answer{Excess: excess, Pods: pods}, false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi, and 1 more"},
+		"three pods and no more": {ledger.Answer{Excess: excess, Pods: pods[:3]}, false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi"},
 		"a shared budget": {ledger.Answer{Excess: excess, Pods: pods[:1]}, true,
 			"memory left: 4Gi; most of team-a's part is held by c 4Gi; the budget is shared with other namespaces"},
 		"a second create of one name": {

@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,8 @@ import (
 // ledgerStub answers every request alike, and remembers them.
 type ledgerStub struct {
 	answer   ledger.Answer
+	state    ledger.State
+	err      error // of Read
 	requests []ledger.Request
 }
 
@@ -38,7 +41,7 @@ func (l *ledgerStub) Reserve(_ context.Context, r ledger.Request) ledger.Answer 
 	return l.answer
 }
 
-func (l *ledgerStub) Read(context.Context, string) (ledger.State, error) { return ledger.State{}, nil }
+func (l *ledgerStub) Read(context.Context, string) (ledger.State, error) { return l.state, l.err }
 
 // start watches a cluster in a synctest bubble until end is called.
 func start(t *testing.T, client *fake.Clientset) (w *cluster.Watcher, end func()) {
@@ -172,8 +175,9 @@ func TestQuotaStatuses(t *testing.T) {
 			for _, b := range NewBudgets(w).All() {
 				keys = append(keys, b.Key)
 			}
-			if len(keys) != 2 {
-				t.Errorf("budgets %q", keys)
+			slices.Sort(keys)
+			if diff := cmp.Diff([]string{"namespace/team-a", "namespace/team-c"}, keys); diff != "" {
+				t.Errorf("budgets (-want +got)\n%s", diff)
 			}
 		})
 	})

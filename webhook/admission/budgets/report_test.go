@@ -67,6 +67,17 @@ pod: {priorityClassName: low, tolerations: [{key: gpu, operator: Exists}]}
 	if again, err := json.Marshal(read.Document); err != nil || !strings.Contains(string(text), string(again)) {
 		t.Errorf("%v\n%s\n%s", err, text, again)
 	}
+	for range 20 { // in whichever order the two are read
+		for part, found := range map[string]func(PolicyReport) bool{
+			"document": func(r PolicyReport) bool { return r.Document != nil && r.Tenant == nil },
+			"tenant":   func(r PolicyReport) bool { return r.Document == nil && r.Tenant != nil },
+		} {
+			r, err := ReadPolicyReport([]byte(`{"namespace":"team-a","policy":"p","` + part + `":{"apiVersion":"gpuslice.dev/v1"}}`))
+			if err != nil || !found(r) {
+				t.Fatalf("the %s alone: %+v, %v", part, r, err)
+			}
+		}
+	}
 	if slices := read.Tenant.Quota.Slices; slices == nil || *slices != 3 {
 		t.Errorf("%s", text)
 	}
