@@ -21,7 +21,7 @@ const signedAs = "gpuslice.dev/promise\n"
 const (
 	signatureBegin = `,"sig":"`
 	signatureEnd   = `"}`
-	maxSignature   = len(signatureBegin) + 43
+	maxSignature   = len(signatureBegin) + 43 + len(signatureEnd) - len("}")
 )
 
 // minKey is the least length of a key, in bytes.
