@@ -105,6 +105,9 @@ func nativeRenamed(t *testing.T) {
 	renamed, _ := accounting.HoldingOf(testKeys(), gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", nvidia.SharedGPU, "1")), quotaPools())
 	whole, _ := accounting.HoldingOf(testKeys(), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), quotaPools())
 	q := accounting.WithNative(quota.Quota{}, &config.Policy{}, "team-a", native)
+	if !q.Native() {
+		t.Error("the limits of a ResourceQuota are not known as such")
+	}
 	held := renamed.Plus(whole)
 	denial := func(q quota.Quota, h quota.Holding) string {
 		if v := quota.Denial(q.Excess(held.In, h)); v != nil {
@@ -200,6 +203,11 @@ func nativeWritten(t *testing.T) {
 	if got != (accounting.WrittenQuota{Why: want}) {
 		t.Errorf("parts of a GPU: %+v", got)
 	}
+	pools[0].Name, pools[0].Strategy, pools[0].Granular = "dra", "claim", false
+	want = "slices on pool dra are claims, which a ResourceQuota counts by their class; the limit holds without one"
+	if got, wanted := accounting.WrittenQuotaOf(four("claim"), pools); got != (accounting.WrittenQuota{Why: want}) || !wanted {
+		t.Errorf("claims: %+v, wanted %t", got, wanted)
+	}
 }
 
 func TestUnits(t *testing.T) {
@@ -224,6 +232,7 @@ func TestUnits(t *testing.T) {
 			"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
 			"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
 			"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
+			"none of a GPU":                             {gpuPod(nil, asksFor("main", api.ResourceGPU, "0")), nil},
 		} {
 			t.Run(name, func(t *testing.T) {
 				h, _ := accounting.HoldingOf(testKeys(), c.pod, quotaPools())
@@ -248,13 +257,16 @@ func TestUnits(t *testing.T) {
 	// What it says was requested can only add, and only what a quota could name.
 	t.Run("a forged promise removes nothing", func(t *testing.T) {
 		long := nvidia.ResourcePrefix + strings.Repeat("x", 64)
+		longest := long[:len(long)-1]
 		for name, c := range map[string]struct {
 			resource string
 			units    int64
 			want     map[string]int64
 		}{
 			"less than nothing":       {nvidia.SharedGPU, -5, map[string]int64{nvidia.SharedGPU: 1}},
+			"nothing":                 {api.ResourceGPU, 0, map[string]int64{nvidia.SharedGPU: 1}},
 			"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quantity.MaxCharge, nvidia.SharedGPU: 1}},
+			"the longest name":        {longest, 1, map[string]int64{nvidia.SharedGPU: 1, longest: 1}},
 			"a name of great length":  {long, 1, map[string]int64{nvidia.SharedGPU: 1}},
 			"another vendor's":        {"amd.com/gpu", 1, map[string]int64{nvidia.SharedGPU: 1}},
 		} {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 func TestParts(t *testing.T) {
@@ -14,11 +15,18 @@ func TestParts(t *testing.T) {
 		if !good.holdsSlice() {
 			t.Fatal("8 parts of 1063Mi do not hold 8Gi")
 		}
+		largest := Container{Count: 1, Granule: quantity.MaxMemory, Replicas: quantity.MaxReplicas, Slice: quantity.MaxMemory}
+		if !largest.holdsSlice() {
+			t.Fatal("the largest part is none")
+		}
 		for name, bad := range map[string]Container{
 			"fewer than the slice takes": {Count: 7, Granule: 1063, Replicas: 21, Slice: 8192},
 			"none":                       {Count: 0, Granule: 1063, Replicas: 21},
 			"more than the device has":   {Count: 22, Granule: 1063, Replicas: 21, Slice: 8192},
 			"of nothing":                 {Count: 1, Replicas: 21},
+			"of a device in one part":    {Count: 1, Granule: 8192, Replicas: 1, Slice: 8192},
+			"of one replica too many":    {Count: 8, Granule: 1063, Replicas: quantity.MaxReplicas + 1, Slice: 8192},
+			"of too much memory":         {Count: 1, Granule: quantity.MaxMemory + 1, Replicas: 21, Slice: 8192},
 			"of an unknown device":       {Count: 8, Granule: 1063, Slice: 8192},
 			"of an endless device":       {Count: 1 << 20, Granule: 1063, Replicas: 1 << 30, Slice: 8192},
 			"whose sum overflows":        {Count: 8, Granule: 1 << 62, Replicas: 21, Slice: 8192},

@@ -70,6 +70,7 @@ func TestSound(t *testing.T) {
 		"negative devices":      {quota.Holding{Charge: quota.Charge{Devices: -1}}, false},
 		"a class":               {quota.Holding{Classes: map[string]quota.Charge{"c": {Slices: -1}}}, false},
 		"a class that is sound": {quota.Holding{Classes: map[string]quota.Charge{"c": {Slices: 1}}, Charge: quota.Charge{Slices: 1}}, true},
+		"none of a resource":    {quota.Holding{Units: map[string]int64{"a": 0}}, true},
 		"too many units":        {quota.Holding{Units: map[string]int64{"a": most + 1}}, false},
 		"negative units":        {quota.Holding{Units: map[string]int64{"a": -1}}, false},
 	} {

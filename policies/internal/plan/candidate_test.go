@@ -57,3 +57,77 @@ func TestCandidatesAreValues(t *testing.T) {
 		t.Errorf("chosen has %s of a device, counts for %s, and the other has %s", chosen.containers[0].share, counted.containers[0].share, same[0].containers[0].share)
 	}
 }
+
+// TestEquals: pools that differ in anything that the pod would show are not the same to it.
+func TestEquals(t *testing.T) {
+	t.Parallel()
+	of := func() (*candidate, *pools.Pool) {
+		pool := &pools.Pool{Name: "four", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 24576, Replicas: 4}
+		return &candidate{containers: []placed{{pool: pool, size: sizeOn{slice: 3072, limit: 3072}, tiers: []api.Tier{api.TierGuard}}}}, pool
+	}
+	for name, tt := range map[string]struct {
+		change func(*candidate, *pools.Pool)
+		want   bool
+	}{
+		"another name":             {func(_ *candidate, p *pools.Pool) { p.Name = "six" }, true},
+		"more replicas":            {func(_ *candidate, p *pools.Pool) { p.Replicas = 6 }, true},
+		"another resource":         {func(_ *candidate, p *pools.Pool) { p.Resource = api.ResourceGPU }, false},
+		"shares that are claimed":  {func(_ *candidate, p *pools.Pool) { p.ClaimsShares = true }, false},
+		"another slice":            {func(c *candidate, _ *pools.Pool) { c.containers[0].size.slice = 1024 }, false},
+		"another limit":            {func(c *candidate, _ *pools.Pool) { c.containers[0].size.limit = 4096 }, false},
+		"another MPS daemon":       {func(_ *candidate, p *pools.Pool) { p.MPSProvider = "other" }, false},
+		"another size of devices":  {func(_ *candidate, p *pools.Pool) { p.DeviceMemory = 49152 }, false},
+		"another tier":             {func(c *candidate, _ *pools.Pool) { c.containers[0].tiers = []api.Tier{api.TierDriver} }, false},
+		"another guard in the pod": {func(c *candidate, _ *pools.Pool) { c.guard.user = 1 }, false},
+	} {
+		a, _ := of()
+		b, pool := of()
+		tt.change(b, pool)
+		if a.equals(b) != tt.want || b.equals(a) != tt.want {
+			t.Errorf("%s: equal is %v", name, !tt.want)
+		}
+	}
+}
+
+func TestMoreSpecific(t *testing.T) {
+	t.Parallel()
+	small, large := &pools.Pool{DeviceMemory: 24576}, &pools.Pool{DeviceMemory: 81920}
+	for name, tt := range map[string]struct {
+		e, than FitError
+		want    bool
+	}{
+		"a size rather than a name":        {FitError{kind: kindSize, pool: small}, FitError{kind: kindResource, pool: large}, true},
+		"a name after a size":              {FitError{kind: kindResource, pool: large}, FitError{kind: kindSize, pool: small}, false},
+		"the larger pool":                  {FitError{kind: kindSize, pool: large}, FitError{kind: kindBurst, pool: small}, true},
+		"the smaller pool":                 {FitError{kind: kindSize, pool: small}, FitError{kind: kindSize, pool: large}, false},
+		"the first of two pools of a size": {FitError{kind: kindSize, pool: small}, FitError{kind: kindSize, pool: small}, false},
+		"the larger pool of two names":     {FitError{kind: kindResource, pool: large}, FitError{kind: kindResource, pool: small}, true},
+	} {
+		if got := tt.e.moreSpecific(&tt.than); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestUnusedUID: the user of a guard that only observes is nobody's, in whichever order the containers name theirs.
+func TestUnusedUID(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		users []int64
+		want  int64
+	}{
+		"nobody names one":             {nil, guardObserverUser},
+		"others":                       {[]int64{0, 1000}, guardObserverUser},
+		"ours":                         {[]int64{guardObserverUser}, guardObserverUser + 1},
+		"ours, and the next before it": {[]int64{guardObserverUser + 1, guardObserverUser}, guardObserverUser + 2},
+		"a row of them":                {[]int64{guardObserverUser + 2, guardObserverUser + 1, guardObserverUser}, guardObserverUser + 3},
+	} {
+		spec := &corev1.PodSpec{}
+		for _, user := range tt.users {
+			spec.Containers = append(spec.Containers, corev1.Container{SecurityContext: &corev1.SecurityContext{RunAsUser: &user}})
+		}
+		if got := unusedUID(spec); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}

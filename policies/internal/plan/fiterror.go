@@ -167,7 +167,7 @@ func reasons(unfit []*FitError) string {
 // and its pool, and the remedy.
 func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	var best *FitError
-	reached, named := true, false
+	var reached, named bool
 	for _, e := range unfit {
 		named = named || e.kind == kindResource
 		if e.kind != kindSize && e.kind != kindBurst {

@@ -169,3 +169,39 @@ func TestSharesWithinPod(t *testing.T) {
 		}
 	}
 }
+
+func TestBurstWithin(t *testing.T) {
+	t.Parallel()
+	for ratio, want := range map[int]quantity.MiB{0: 30 << 10, 1: 1 << 10, 2: 2 << 10, 40: 30 << 10} {
+		p := &config.Policy{}
+		p.Limits.MaxLimitRequestRatio = ratio
+		if got := burstWithin(p, 1<<10, 30<<10); got != want {
+			t.Errorf("%d times 1Gi: %s, want %s", ratio, got, want)
+		}
+	}
+}
+
+// TestClaimsWithinPod: an init container's slice ends before the others start, unless it may be a claim.
+func TestClaimsWithinPod(t *testing.T) {
+	t.Parallel()
+	for strategy, want := range map[api.StrategyName]quantity.MiB{"": 3 << 10, "claim": 3 << 10, "time-slicing": 4 << 10} {
+		p, problems := config.Parse("a", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, claim]\nlimits: {perPod: {memory: 6Gi}}\ndefaultSlice: {fromHistory: {otherwise: 1Gi}}\n"))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		owner := advice.Owner{Kind: "Job", Name: "train"}
+		in := &Input{Policy: p, Namespace: api.Namespace{Name: "a"}, Recommended: advice.Namespace{}, Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, Controller: new(true)}}},
+			Spec:       corev1.PodSpec{InitContainers: []corev1.Container{{Name: "prepare"}}, Containers: []corev1.Container{{Name: "main"}}}}}
+		req := api.Request{Strategy: strategy}
+		for _, name := range []string{"prepare", "main"} {
+			key := advice.Container{Namespace: "a", Owner: owner, Container: name}
+			in.Recommended[key] = &advice.Recommendation{Container: key, Verdict: sizing.Right, Sizes: [len(advice.Coverages)]api.MiB{4 << 10, 4 << 10, 4 << 10}}
+			req.Containers = append(req.Containers, api.ContainerRequest{Name: name, GPUs: 1})
+		}
+		wants, violations := resolveAll(in, req)
+		if len(violations) > 0 || len(wants) != 2 || wants[0].resolved.Memory != want || wants[1].resolved.Memory != want {
+			t.Errorf("strategy %q: %+v, want %s each (%v)", strategy, wants, want, violations)
+		}
+	}
+}
