@@ -1,6 +1,6 @@
 // Command mutants changes one operator, boolean or loop of a package at a time, runs tests, and lists the changes that no test noticed.
 //
-//	go run -trimpath ./test/mutants [-n 40] [-seed 1] [-timeout 5m] guard policies/quota=policies ...
+//	go run -trimpath ./test/mutants [-n 40] [-skip 0] [-seed 1] [-timeout 5m] guard policies/quota=policies ...
 //
 // After = stand packages whose tests run, too, where those of the mutant's own package pass; they are separated by commas.
 package main
@@ -24,6 +24,7 @@ import (
 // options are what is run of each package.
 type options struct {
 	most    int    // mutants of a package, chosen at random; 0: all
+	skip    int    // the first of these that are left out
 	seed    uint64 // of the choice
 	timeout time.Duration
 	out     io.Writer
@@ -32,6 +33,7 @@ type options struct {
 func main() {
 	o := options{out: os.Stdout}
 	flag.IntVar(&o.most, "n", 40, "try at most this many mutants of each package, chosen at random; 0 tries all")
+	flag.IntVar(&o.skip, "skip", 0, "leave out the first of these: go on after a run with -n as many")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "longest run of one package's tests; a mutant whose tests take longer is killed")
 	flag.Parse()
@@ -95,12 +97,13 @@ func (o options) choose(folder string) ([]mutant, error) {
 		}
 		all = append(all, of...)
 	}
-	if o.most == 0 || len(all) <= o.most {
-		return all, nil
+	chosen := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all))
+	if o.most > 0 {
+		chosen = chosen[:min(o.most, len(chosen))]
 	}
-	chosen := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all))[:o.most]
+	chosen = chosen[min(o.skip, len(chosen)):]
 	slices.Sort(chosen)
-	some := make([]mutant, 0, o.most)
+	some := make([]mutant, 0, len(chosen))
 	for _, i := range chosen {
 		some = append(some, all[i])
 	}

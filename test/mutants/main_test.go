@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,22 @@ func Test(t *testing.T) { t.Error("by itself") }
 		if !strings.HasPrefix(out.String(), tc.want) {
 			t.Errorf("%s: got %s, want %s", name, &out, tc.want)
 		}
+	}
+}
+
+// TestChoose: two runs in parts try what one run tries.
+func TestChoose(t *testing.T) {
+	choose := func(most, skip int) (all []mutant) {
+		return must(options{most: most, skip: skip, seed: 1}.choose("."))
+	}
+	whole, all := choose(10, 0), choose(0, 0)
+	parts := append(choose(4, 0), choose(10, 4)...)
+	slices.SortFunc(parts, func(a, b mutant) int { return slices.Index(all, a) - slices.Index(all, b) })
+	if !slices.Equal(parts, whole) || len(whole) != 10 || len(all) <= 10 {
+		t.Errorf("%v and in parts\n%v, of %d", whole, parts, len(all))
+	}
+	if got := choose(0, len(all)+1); len(got) != 0 {
+		t.Errorf("after all of them: %v", got)
 	}
 }
 
