@@ -1,9 +1,11 @@
 package budgets
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,40 @@ func TestBudgetsWithoutSlice(t *testing.T) {
 			if charge.Devices.String() != c.devices || known != c.known || !known && pool != c.unknown || known && (pool == "" || pool == c.resource) {
 				t.Errorf("%s: %+v in %q, known %v", name, charge, pool, known)
 			}
+		}
+	})
+}
+
+// TestBudgetsOfNamespaces: namespaces share a budget with its limits, once, and keep those of their own documents.
+func TestBudgetsOfNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil),
+			clustertest.PolicyMap("ml", 10, "quota: {budget: ml, slices: 4}"), clustertest.TenantMap("team-b", "quota: {slices: 2}"))
+		w, end := start(t, client)
+		defer end()
+		b := NewBudgets(w)
+		shared := func() (all []string) {
+			for _, one := range b.All() {
+				all = append(all, one.Key+" "+strings.Join(one.Namespaces, " "))
+			}
+			return all
+		}
+		if diff := cmp.Diff([]string{"shared/ml team-a team-b"}, shared()); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		var names []string
+		for _, l := range b.Limits()["shared/ml"].Limits {
+			names = append(names, l.Name)
+		}
+		if diff := cmp.Diff([]string{"ml", "team-b/" + api.TenantPolicyName}, names); diff != "" {
+			t.Errorf("limits (-want +got)\n%s", diff)
+		}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), clustertest.Namespace("team-c", nil), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		clustertest.Settle()
+		if diff := cmp.Diff([]string{"shared/ml team-a team-b team-c"}, shared()); diff != "" {
+			t.Errorf("once there is another namespace (-want +got)\n%s", diff)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,25 @@ func TestTryAgain(t *testing.T) {
 		if again == nil || again.Denial.RetryAfterSeconds != want.seconds || !strings.HasSuffix(again.Denial.Message, "busy"+want.words) {
 			t.Errorf("after %s: %+v", after, again)
 		}
+	}
+}
+
+// TestReserveDeadline: the answer is back before the API server stops waiting for it.
+func TestReserveDeadline(t *testing.T) {
+	for patience, want := range map[time.Duration]time.Duration{0: 0, 5 * time.Second: 5*time.Second - answerMargin, time.Hour: ledger.DefaultTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if patience > 0 {
+				ctx, cancel = context.WithTimeout(ctx, patience)
+			}
+			defer cancel()
+			stub := &ledgerStub{answer: ledger.Answer{Decision: ledger.Admitted}}
+			checker := Checker{Reserver: stub, Budgets: slicesAndMemory(), Metrics: metrics.New("test")}
+			checker.Reserve(ctx, Pod{Input: oneGPU(t, "")}, policies.Decision{})
+			if got := stub.requests[0].Deadline; got.IsZero() != (want == 0) || want > 0 && time.Until(got) != want {
+				t.Errorf("of %s: %s, want %s", patience, time.Until(got), want)
+			}
+		})
 	}
 }
 
