@@ -91,7 +91,7 @@ func TestEquals(t *testing.T) {
 
 func TestMoreSpecific(t *testing.T) {
 	t.Parallel()
-	small, large := &pools.Pool{DeviceMemory: 24576}, &pools.Pool{DeviceMemory: 81920}
+	small, large := &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 24576}, &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 81920}
 	for name, tt := range map[string]struct {
 		e, than FitError
 		want    bool
