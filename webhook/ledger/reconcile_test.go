@@ -117,6 +117,25 @@ func TestEqualExceptRevisions(t *testing.T) {
 	}
 }
 
+// TestAfterLoss: what a replica remembers is reserved again, unless it is there or its pod can no longer be created.
+func TestAfterLoss(t *testing.T) {
+	now := time.Now()
+	reserved := func(uid string, age time.Duration) Reservation {
+		return Reservation{PodUID: uid, Name: uid, CreatedAt: now.Add(-age)}
+	}
+	remembered := State{Reservations: []Reservation{reserved("expired", ReservationTTL+1), reserved("there", 0), reserved("oldest", ReservationTTL), reserved("new", 0)}}
+	bounds := func() (earliest, latest time.Time) { return now, now.Add(time.Second) }
+	for name, c := range map[string]struct{ notBefore, want time.Time }{
+		"a first loss": {time.Time{}, now.Add(time.Second + ReservationTTL)},
+		"another one":  {now.Add(time.Second), now.Add(time.Second)},
+	} {
+		got := State{NotBefore: c.notBefore, Reservations: []Reservation{reserved("there", 0)}}.afterLoss(remembered, bounds)
+		if fmt.Sprint(uids(got)) != "[there oldest new]" || !got.NotBefore.Equal(c.want) {
+			t.Errorf("%s: %v until %s", name, uids(got), got.NotBefore)
+		}
+	}
+}
+
 func uids(s State) []string {
 	all := []string{}
 	for _, r := range s.Reservations {
