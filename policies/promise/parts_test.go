@@ -16,8 +16,9 @@ func TestParts(t *testing.T) {
 			t.Fatal("8 parts of 1063Mi do not hold 8Gi")
 		}
 		largest := Container{Count: 1, Granule: quantity.MaxMemory, Replicas: quantity.MaxReplicas, Slice: quantity.MaxMemory}
-		if !largest.holdsSlice() {
-			t.Fatal("the largest part is none")
+		whole := Container{Count: 21, Granule: 1063, Replicas: 21, Slice: 21 * 1063}
+		if !largest.holdsSlice() || !whole.holdsSlice() {
+			t.Fatal("the largest part, or all parts of a device, hold no slice")
 		}
 		for name, bad := range map[string]Container{
 			"fewer than the slice takes": {Count: 7, Granule: 1063, Replicas: 21, Slice: 8192},
