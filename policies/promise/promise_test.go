@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -53,6 +54,16 @@ func TestVersions(t *testing.T) {
 		}
 		if got := keys.PromiseOf(pod); (got != nil) != c.trusted {
 			t.Errorf("version %d: trusted is %+v", version, got)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	for count, read := range map[int64]bool{-1: false, 0: false, 1: true, quantity.MaxGPUs: true, quantity.MaxGPUs + 1: false} {
+		p := &Promise{Version: Version, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "c", GPUs: count}}}, Containers: []Container{{Name: "c", Count: count}}}
+		if _, err := Decode(p.Encode()); (err == nil) != read {
+			t.Errorf("%d GPUs: %v", count, err)
 		}
 	}
 }
