@@ -232,7 +232,7 @@ func TestUnits(t *testing.T) {
 			"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
 			"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
 			"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
-			"none of a GPU":                             {gpuPod(nil, asksFor("main", api.ResourceGPU, "0")), nil},
+			"none of a resource is not listed":          {gpuPod(nil, asksFor("main", api.ResourceGPU, "1"), asksFor("none", nvidia.SharedGPU, "0")), map[string]int64{api.ResourceGPU: 1}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				h, _ := accounting.HoldingOf(testKeys(), c.pod, quotaPools())
