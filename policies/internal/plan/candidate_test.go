@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // newFixture is a pod that requests 3Gi, beside two pools that would give it the very same and one of whole GPUs.
@@ -85,6 +86,40 @@ func TestEquals(t *testing.T) {
 		tt.change(b, pool)
 		if a.equals(b) != tt.want || b.equals(a) != tt.want {
 			t.Errorf("%s: equal is %v", name, !tt.want)
+		}
+	}
+}
+
+// TestDependsOnPool: a pod may run on any of its pools, unless another than the chosen one would change it or its quotas.
+func TestDependsOnPool(t *testing.T) {
+	t.Parallel()
+	byPool := map[string]quota.Limits{"a": {Slices: new(int64(1))}}
+	elsewhere := pools.Pool{Name: "b", Site: "b", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Replicas: 4}
+	for name, tt := range map[string]struct {
+		change func(*Input, *pools.Pool)
+		same   bool // the other pool's candidate is the same
+		want   bool
+	}{
+		"the only pool":                 {func(*Input, *pools.Pool) {}, false, false},
+		"a quota by pool":               {func(in *Input, _ *pools.Pool) { in.Policy.Quota.Pools = byPool }, false, true},
+		"a tenant's quota by pool":      {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Pools: byPool} }, false, true},
+		"a tenant's quota":              {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Slices: new(int64(1))} }, false, false},
+		"a device of known size":        {func(_ *Input, p *pools.Pool) { p.DeviceMemory = 24576 }, false, true},
+		"a driver that holds limits":    {func(_ *Input, p *pools.Pool) { p.DriverLimits = true }, false, true},
+		"another pool of its resource":  {func(in *Input, _ *pools.Pool) { in.Pools = append(in.Pools, elsewhere) }, false, true},
+		"another pool that is the same": {func(in *Input, _ *pools.Pool) { in.Pools = append(in.Pools, elsewhere) }, true, false},
+	} {
+		pool := elsewhere
+		pool.Name, pool.Site = "a", "a"
+		in := &Input{Pod: &corev1.Pod{}, Policy: &config.Policy{}, Pools: []pools.Pool{pool}}
+		tt.change(in, &pool)
+		chosen := &candidate{containers: []placed{{pool: &pool}}}
+		var same []*candidate
+		if tt.same {
+			same = append(same, &candidate{containers: []placed{{pool: &elsewhere}}})
+		}
+		if got := dependsOnPool(in, chosen, same); got != tt.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
