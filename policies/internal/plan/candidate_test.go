@@ -124,6 +124,35 @@ func TestDependsOnPool(t *testing.T) {
 	}
 }
 
+// TestMayGet: nodes of any size offer a resource of one name, and a claim names the size of its device where that matters.
+func TestMayGet(t *testing.T) {
+	t.Parallel()
+	claimed := pools.Pool{Strategy: "claim", DeviceClass: "gpu.nvidia.com", DeviceMemory: 24576}
+	shared := pools.Pool{Strategy: "time-slicing", Resource: "nvidia.com/gpu.shared", DeviceMemory: 24576, Replicas: 4}
+	with := func(p pools.Pool, change func(*pools.Pool)) *pools.Pool { change(&p); return &p }
+	larger := func(p *pools.Pool) { p.DeviceMemory = 49152 }
+	for name, tt := range map[string]struct {
+		of   placed
+		pool *pools.Pool
+		want bool
+	}{
+		"the same resource":              {placed{pool: &shared}, with(shared, larger), true},
+		"another resource":               {placed{pool: &shared}, with(shared, func(p *pools.Pool) { p.Resource = api.ResourceGPU }), false},
+		"an amount, of any device":       {placed{pool: &claimed}, with(claimed, larger), true},
+		"a part, of a device as large":   {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, func(*pools.Pool) {}), true},
+		"a part, of a larger device":     {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, larger), false},
+		"another class":                  {placed{pool: &claimed}, with(claimed, func(p *pools.Pool) { p.DeviceClass = "other" }), false},
+		"the instance that is preferred": {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}}, &pools.Pool{ClaimsInstances: true, MIGProfile: "1g.10gb"}, true},
+		"another instance":               {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}}, &pools.Pool{ClaimsInstances: true, MIGProfile: "2g.20gb"}, false},
+		"no instance is preferred":       {placed{pool: &claimed}, &pools.Pool{ClaimsInstances: true}, false},
+	} {
+		c := &candidate{containers: []placed{tt.of}}
+		if got := c.mayGet(tt.pool); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestMoreSpecific(t *testing.T) {
 	t.Parallel()
 	small, large := &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 24576}, &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 81920}
