@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -56,6 +57,25 @@ func TestCandidatesAreValues(t *testing.T) {
 	sixth, quarter := quantity.Device/6, quantity.Device/4
 	if chosen.containers[0].share != sixth || counted.containers[0].share != quarter || same[0].containers[0].share != quarter {
 		t.Errorf("chosen has %s of a device, counts for %s, and the other has %s", chosen.containers[0].share, counted.containers[0].share, same[0].containers[0].share)
+	}
+}
+
+// TestReport lists each pool once: the chosen one, those that come after it, and those that the pod does not come to.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	in, req := newFixture(t)
+	in.Explain = true
+	in.Pools = append(in.Pools, pools.Pool{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 24576, Replicas: 1})
+	wants, _ := resolveAll(in, req)
+	fitting, unfit := candidates(in, req, wants)
+	chosen, _ := choose(in, req, fitting)
+	all := evaluateAll(in, req, fitting)
+	var got []string
+	for _, r := range report(all, append(unfit, &FitError{kind: kindReach, pool: all[0].pool()}), chosen) {
+		got = append(got, fmt.Sprintf("%s %v %v", r.Pool, r.Chosen, r.Why != ""))
+	}
+	if want := []string{"six true false", "four false true", "whole false true", "mig false true"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
