@@ -92,6 +92,26 @@ func TestSoundClaim(t *testing.T) {
 	}
 }
 
+func TestHasClaim(t *testing.T) {
+	t.Parallel()
+	p := &Promise{Containers: []Container{{}, {Claim: "gpuslice", Template: "gpuslice-4396mi"}}}
+	for name, c := range map[string]struct {
+		claim corev1.PodResourceClaim
+		want  bool
+	}{
+		"its own":          {corev1.PodResourceClaim{Name: "gpuslice", ResourceClaimTemplateName: new("gpuslice-4396mi")}, true},
+		"another name":     {corev1.PodResourceClaim{Name: "mine", ResourceClaimTemplateName: new("gpuslice-4396mi")}, false},
+		"another template": {corev1.PodResourceClaim{Name: "gpuslice", ResourceClaimTemplateName: new("mine")}, false},
+		"a claim":          {corev1.PodResourceClaim{Name: "gpuslice", ResourceClaimName: new("gpuslice-4396mi")}, false},
+		"nobody's":         {corev1.PodResourceClaim{}, false},
+	} {
+		spec := &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{c.claim}}
+		if p.HasClaim(&c.claim) != c.want || p.Containers[1].ClaimedBy(spec) != c.want || !p.Containers[0].ClaimedBy(spec) {
+			t.Errorf("%s: it has the claim: %v", name, !c.want)
+		}
+	}
+}
+
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	devices := []podspec.Variable{{Name: nvidia.EnvVisibleDevices, Value: "all"}}
