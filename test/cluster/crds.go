@@ -37,23 +37,32 @@ func KarpenterCRDs(ctx context.Context) ([][]byte, error) {
 	return all, nil
 }
 
-// crds are the files in the folders of a module that one below modules/ requires.
-func crds(ctx context.Context, by, module, folders string) ([][]byte, error) {
+// moduleFolder returns the folder of a module that one below modules/ requires, having downloaded it.
+func moduleFolder(ctx context.Context, by, module string) (string, error) {
 	modules, err := modulesFolder()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	download.Dir = filepath.Join(modules, by)
 	text, err := download.Output()
 	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", module, err)
+		return "", fmt.Errorf("find %s: %w", module, err)
 	}
 	var found struct{ Dir string }
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, fmt.Errorf("find %s: %w", module, err)
+		return "", fmt.Errorf("find %s: %w", module, err)
 	}
-	files, err := filepath.Glob(filepath.Join(found.Dir, folders, "*.yaml"))
+	return found.Dir, nil
+}
+
+// crds are the files in the folders of a module that one below modules/ requires.
+func crds(ctx context.Context, by, module, folders string) ([][]byte, error) {
+	dir, err := moduleFolder(ctx, by, module)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, folders, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("find CRDs of %s: %d files, %w", module, len(files), err)
 	}
