@@ -205,14 +205,17 @@ func (l *lab) end(p corev1.Pod) {
 	l.must(err)
 }
 
-// slice is what the one container with a slice has, or "".
+// slice is what the containers with slices have, or "".
 func slice(p corev1.Pod) string {
 	given := promise.ClaimedPromise(&p)
 	if given == nil {
 		return ""
 	}
-	c := given.Containers[0]
-	return fmt.Sprintf("%s: %s of %s", c.Name, given.Planned.Containers[0].Memory, c.Resource)
+	var all []string
+	for i, c := range given.Containers {
+		all = append(all, fmt.Sprintf("%s: %s of %s", c.Name, given.Planned.Containers[i].Memory, c.Resource))
+	}
+	return strings.Join(all, ", ")
 }
 
 // awaitBound returns once so many pods with the slice are bound to nodes.
