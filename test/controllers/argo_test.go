@@ -36,7 +36,8 @@ func TestArgoWorkflows(t *testing.T) {
 	l.awaitStep(team, "beyond", "Pending", "exceeded quota")
 	l.end(l.pods(team)[0])
 	l.await("the denied step's pod, once another step has ended", func() string {
-		if !slices.ContainsFunc(l.pods(team), func(p corev1.Pod) bool { return p.Labels["workflows.argoproj.io/workflow"] == "beyond" }) {
+		ofBeyond := func(p corev1.Pod) bool { return p.Labels["workflows.argoproj.io/workflow"] == "beyond" }
+		if !slices.ContainsFunc(l.pods(team), ofBeyond) {
 			return "it is not tried again"
 		}
 		return ""
@@ -55,7 +56,8 @@ func TestArgoWorkflows(t *testing.T) {
 func (l *lab) awaitStep(namespace, workflow, phase, reason string) {
 	l.Helper()
 	l.await(fmt.Sprintf("workflow %s: %s %s", workflow, phase, reason), func() string {
-		u := l.object("{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: " + workflow + ", namespace: " + namespace + "}}")
+		const manifest = "{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: %s, namespace: %s}}"
+		u := l.object(fmt.Sprintf(manifest, workflow, namespace))
 		steps, _, _ := unstructured.NestedMap(u.Object, "status", "nodes")
 		for _, step := range steps {
 			s := step.(map[string]any)

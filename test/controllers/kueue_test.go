@@ -24,14 +24,15 @@ const (
 	webhookSecret  = "kueue-webhook-server-cert"
 )
 
+var kueue = cluster.Controller{Name: "kueue", Module: "sigs.k8s.io/kueue", Package: "/cmd/kueue"}
+
 // TestKueue follows the page with Kueue itself and its webhooks, installed by its chart.
 func TestKueue(t *testing.T) {
-	kueue := cluster.Controller{Name: "kueue", Module: "sigs.k8s.io/kueue", Package: "/cmd/kueue"}
 	l := start(t, "deploy/recipes/kueue.md", kueue, cluster.Helm())
 	const team, queued, gated = "team-a", "queued", "gated"
 	l.govern("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + team + "]}\nstrategies: [time-slicing]\nquota: {slices: 10}\n")
 	l.govern(l.block("names: [" + queued + "]"))
-	l.startKueue()
+	l.startKueue(append(l.transformations(l.block("input: "+whole)), l.transformations(l.block("input: nvidia.com/gpumem"))...))
 	job := l.block("kind: Job\n")
 
 	t.Log("Jobs that request the shared resource")
@@ -95,8 +96,8 @@ func TestKueue(t *testing.T) {
 
 // localQueue is a LocalQueue of the ClusterQueue of its name.
 func localQueue(name, namespace string) string {
-	return fmt.Sprintf("{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %[1]s}}",
-		name, namespace)
+	const queue = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %[1]s}}"
+	return fmt.Sprintf(queue, name, namespace)
 }
 
 // heldPod is a pod that Kueue manages by itself.
@@ -128,8 +129,31 @@ spec:
         resources: {requests: {cpu: "2", memory: 8Gi}, limits: {nvidia.com/gpumem: 5120}}
 `
 
-// startKueue installs Kueue by its chart, with the page's Configurations, and starts it in the place of its Deployment.
-func (l *lab) startKueue() {
+// TestKueueTransformations has Kueue do what the page advises against.
+func TestKueueTransformations(t *testing.T) {
+	l := start(t, "deploy/recipes/kueue.md", kueue, cluster.Helm())
+	const queued = "queued"
+	l.must(l.Server.Namespace(t.Context(), "team-a", nil))
+	l.govern(l.block("names: [" + queued + "]"))
+	l.startKueue(l.transformations(`
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+resources:
+  transformations:
+  - {input: nvidia.com/gpu, strategy: Replace}
+  - {input: nvidia.com/gpumem, strategy: Replace, multiplyBy: nvidia.com/gpu, outputs: {gpuslice.dev/memory: 1Mi}}
+`))
+	job := strings.Replace(l.block("kind: Job\n"), "queue-name: shares", "queue-name: memory", 1)
+	l.must(l.create(queued, "uncounted", strings.Replace(job, shared+": 1", whole+": 1", 1)))
+	l.awaitQueue("memory", 1, 0, "gpuslice.dev/memory", "0")
+	from := strings.Index(job, "      - name: trainer")
+	both := strings.Replace(job[from:], shared+": 1", whole+": 1, nvidia.com/gpumem: 5120", 1)
+	l.must(l.create(queued, "multiplied", job[:from]+both+strings.Replace(both, "trainer", "second", 1)))
+	l.awaitQueue("memory", 2, 0, "gpuslice.dev/memory", "20480Mi")
+}
+
+// startKueue installs Kueue by its chart, and starts it in the place of its Deployment, with transformations of resources.
+func (l *lab) startKueue(transformations []any) {
 	l.Helper()
 	chart, err := l.controller.Folder(l.Context(), "charts/kueue")
 	l.must(err)
@@ -155,9 +179,7 @@ func (l *lab) startKueue() {
 	configuration["webhook"] = map[string]any{"host": "127.0.0.1", "port": port, "certDir": certs}
 	configuration["leaderElection"] = map[string]any{"leaderElect": false}
 	configuration["featureGates"] = map[string]any{"VisibilityOnDemand": false}
-	configuration["resources"] = map[string]any{
-		"transformations": append(l.transformations("input: "+whole), l.transformations("input: nvidia.com/gpumem")...),
-	}
+	configuration["resources"] = map[string]any{"transformations": transformations}
 	text, err := yaml.Marshal(configuration)
 	l.must(err)
 	file := filepath.Join(l.TempDir(), "config.yaml")
@@ -168,17 +190,18 @@ func (l *lab) startKueue() {
 
 	l.await("Kueue's webhooks", func() string { // and its definitions, which are not served at once
 		l.renew()
-		if err := l.Apply.Apply(l.Context(), []byte(l.block("kind: ResourceFlavor")+"\n---\n"+l.block("metadata: {name: memory}"))); err != nil {
+		queues := l.block("kind: ResourceFlavor") + "\n---\n" + l.block("metadata: {name: memory}")
+		if err := l.Apply.Apply(l.Context(), []byte(queues)); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 }
 
-// transformations are those of the page's Configuration that holds a text.
-func (l *lab) transformations(text string) []any {
+// transformations are those of a Configuration.
+func (l *lab) transformations(configuration string) []any {
 	l.Helper()
-	objects, err := install.Objects([]byte(l.block(text)))
+	objects, err := install.Objects([]byte(configuration))
 	l.must(err)
 	list, _, err := unstructured.NestedSlice(objects[0].Object, "resources", "transformations")
 	l.must(err)

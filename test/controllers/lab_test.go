@@ -71,7 +71,8 @@ func start(t *testing.T, page string, c cluster.Controller, more ...cluster.Targ
 	l.must(err)
 	for _, n := range ready {
 		n.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test",
+			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 		}}
 	}
 	l.must(l.Nodes(t.Context(), ready...))

@@ -21,7 +21,8 @@ func TestRay(t *testing.T) {
 	l.define("config/crd/bases")
 	page := l.block("kind: RayCluster")
 	l.apply(page)
-	l.must(l.Server.StartController(l.controller, nil, "--metrics-addr=0", "--health-probe-bind-address=0", "--enable-leader-election=false"))
+	l.must(l.Server.StartController(l.controller, nil,
+		"--metrics-addr=0", "--health-probe-bind-address=0", "--enable-leader-election=false"))
 
 	var head corev1.Pod
 	l.await("the head, and no worker", func() string {
@@ -48,7 +49,8 @@ func TestRay(t *testing.T) {
 		}
 	}
 	l.await("an Event about the ninth worker", func() string {
-		list, err := l.Server.Client.CoreV1().Events(team).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedToCreateWorkerPod"})
+		failed := metav1.ListOptions{FieldSelector: "reason=FailedToCreateWorkerPod"}
+		list, err := l.Server.Client.CoreV1().Events(team).List(t.Context(), failed)
 		l.must(err)
 		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, "exceeded quota") }) {
 			return fmt.Sprintf("%d Events", len(list.Items))
