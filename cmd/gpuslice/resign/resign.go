@@ -1,12 +1,8 @@
 package resign
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -77,8 +73,10 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if len(found.signed) == 0 || o.dryRun {
 		return found.exit()
 	}
-	if err := o.confirm(s, len(found.signed)); err != nil {
-		return err
+	if !o.yes {
+		if err := s.Confirm(fmt.Sprintf("sign %d pods?", len(found.signed)), "signed"); err != nil {
+			return err
+		}
 	}
 	writer, err := asWebhook(connection.Config, o.systemNamespace)
 	if err != nil {
@@ -107,28 +105,6 @@ func asWebhook(config *rest.Config, system string) (kubernetes.Interface, error)
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	return client, nil
-}
-
-// errNoTerminal is returned if nobody can confirm.
-var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be signed with --dry-run")
-
-// confirm requests a confirmation at the terminal.
-func (o *options) confirm(s cli.Streams, n int) error {
-	if o.yes {
-		return nil
-	}
-	if !cli.Terminal(s.In) {
-		return errNoTerminal
-	}
-	fmt.Fprintf(s.Err, "sign %d pods? [y/N] ", n)
-	answer, err := bufio.NewReader(s.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was signed")
-	}
-	return nil
 }
 
 // errNoKey is returned if the installation has no key to sign with.

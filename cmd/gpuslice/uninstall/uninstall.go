@@ -1,12 +1,9 @@
 package uninstall
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +96,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return nil
 	}
 	if !o.dryRun && !o.yes {
-		if err := confirm(s, p, connection.String()); err != nil {
+		if err := s.Confirm(p.question(connection.String()), "removed"); err != nil {
 			return err
 		}
 	}
@@ -114,24 +111,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return nil
 }
 
-// errNoTerminal is returned if nobody can confirm.
-var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be removed with --dry-run")
-
-// confirm requests a confirmation at the terminal.
-func confirm(s cli.Streams, p *plan, cluster string) error {
-	if !cli.Terminal(s.In) {
-		return errNoTerminal
-	}
+// question lists the objects that are to be removed from a cluster.
+func (p *plan) question(cluster string) string {
+	text := ""
 	for _, i := range p.items {
-		fmt.Fprintln(s.Err, "  "+i.String())
+		text += "  " + i.String() + "\n"
 	}
-	fmt.Fprintf(s.Err, "remove these %d objects of gpuslice from %s? [y/N] ", len(p.items), cluster)
-	answer, err := bufio.NewReader(s.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was removed")
-	}
-	return nil
+	return text + fmt.Sprintf("remove these %d objects of gpuslice from %s?", len(p.items), cluster)
 }
