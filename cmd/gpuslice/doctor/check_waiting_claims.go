@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/claims"
 )
@@ -60,22 +61,17 @@ func (g *gatherer) waiting() error {
 	if len(g.facts.Slices) == 0 {
 		return nil
 	}
-	options := metav1.ListOptions{LabelSelector: api.LabelTier, FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: podsPerPage}
-	for {
-		list, err := g.client.CoreV1().Pods(metav1.NamespaceAll).List(g.ctx, options)
-		if err != nil {
-			return err
+	options := metav1.ListOptions{LabelSelector: api.LabelTier, FieldSelector: "spec.nodeName=,status.phase=Pending"}
+	_, err := kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), options, func(p *corev1.Pod) {
+		if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(claims.Named(p)) > 0 {
+			g.facts.WaitingPods = append(g.facts.WaitingPods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
+				Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
 		}
-		for i := range list.Items {
-			if p := &list.Items[i]; p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(claims.Named(p)) > 0 {
-				g.facts.WaitingPods = append(g.facts.WaitingPods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
-					Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return g.given()
-		}
+	})
+	if err != nil {
+		return err
 	}
+	return g.given()
 }
 
 // given reads the allocations of claims, if a pod waits.

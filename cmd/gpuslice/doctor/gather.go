@@ -212,9 +212,6 @@ func (g *gatherer) devices() error {
 	return err
 }
 
-// podsPerPage is how many pods are read at once.
-const podsPerPage = 500
-
 // pods reads the control plane's pods, and all others only where the toolkit has the driver's limit or nodes offer parts of GPUs.
 func (g *gatherer) pods() error {
 	list, err := g.client.CoreV1().Pods(metav1.NamespaceSystem).List(g.ctx, metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
@@ -225,19 +222,8 @@ func (g *gatherer) pods() error {
 	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 && !g.facts.divided() {
 		return nil
 	}
-	options := metav1.ListOptions{Limit: podsPerPage}
-	for {
-		list, err := g.client.CoreV1().Pods(metav1.NamespaceAll).List(g.ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			g.facts.addHolder(&list.Items[i])
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+	_, err = kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, g.facts.addHolder)
+	return err
 }
 
 func (g *gatherer) quotas() (err error) {

@@ -18,29 +18,18 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
-// podsPerPage is how many pods are read at once: of most of them only their requests to the node are kept.
-const podsPerPage = 500
-
 func (r *reader) readPods(ctx context.Context) error {
-	options := metav1.ListOptions{Limit: podsPerPage}
-	for {
-		list, err := r.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return fmt.Errorf("read pods of every namespace: %w", err)
-		}
-		for i := range list.Items {
-			r.addPod(&list.Items[i])
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
-		}
+	if _, err := kube.EachPod(ctx, r.Client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, r.addPod); err != nil {
+		return fmt.Errorf("read pods of every namespace: %w", err)
 	}
+	return nil
 }
 
 // addPod adds a pod with GPUs, or the requests of another to its node.

@@ -9,25 +9,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	podresources "k8s.io/component-helpers/resource"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/accounting"
 )
-
-// podsPerPage is how many pods are read at once.
-const podsPerPage = 500
 
 // LivingPods returns the pods of the namespaces that have neither succeeded nor failed.
 func LivingPods(ctx context.Context, client kubernetes.Interface, namespaces []string) (all []corev1.Pod, err error) {
 	for _, name := range namespaces {
-		options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed", Limit: podsPerPage}
-		for {
-			list, err := client.CoreV1().Pods(name).List(ctx, options)
-			if err != nil {
-				return nil, fmt.Errorf("read pods of %s: %w", scopeOf(name), err)
-			}
-			all = append(all, list.Items...)
-			if options.Continue = list.Continue; options.Continue == "" {
-				break
-			}
+		options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+		_, err := kube.EachPod(ctx, client.CoreV1().Pods(name), options, func(p *corev1.Pod) { all = append(all, *p) })
+		if err != nil {
+			return nil, fmt.Errorf("read pods of %s: %w", scopeOf(name), err)
 		}
 	}
 	return all, nil

@@ -65,12 +65,19 @@ func (f *PodFlags) options() metav1.ListOptions {
 // Each calls use for every pod, and returns the version of the cluster that was read. command is an alternative for a
 // tenant who may not read all namespaces, without -n.
 func (f *PodFlags) Each(ctx context.Context, command string, use func(*corev1.Pod)) (version string, err error) {
-	options := f.options()
+	if version, err = EachPod(ctx, f.pods, f.options(), use); err != nil {
+		return "", f.forbidden(command, fmt.Errorf("list pods: %w", err))
+	}
+	return version, nil
+}
+
+// EachPod calls use for every pod, page by page, and returns the version of the cluster that was read.
+func EachPod(ctx context.Context, pods typedcorev1.PodInterface, options metav1.ListOptions, use func(*corev1.Pod)) (version string, err error) {
 	options.Limit = podsPerPage
 	for {
-		page, err := f.pods.List(ctx, options)
+		page, err := pods.List(ctx, options)
 		if err != nil {
-			return "", f.forbidden(command, fmt.Errorf("list pods: %w", err))
+			return "", err
 		}
 		for i := range page.Items {
 			use(&page.Items[i])
