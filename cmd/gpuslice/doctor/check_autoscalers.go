@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// wholeGPU is the only resource that Cluster Autoscaler takes for a GPU (kubernetes/autoscaler #8095).
-const wholeGPU corev1.ResourceName = "nvidia.com/gpu"
-
 // acceleratorLabels are those by which Cluster Autoscaler knows nodes with GPUs: one for each of its cloud providers.
 var acceleratorLabels = []string{"k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator", "accelerator", "kubernetes.azure.com/accelerator",
 	"cluster-api/accelerator"}

@@ -1,9 +1,11 @@
 package doctor
 
 import (
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
 // Labels that GPU feature discovery writes.
@@ -31,14 +33,5 @@ func checkLabels(f *Facts) []Finding {
 
 // gpuNodes are the nodes that offer a resource of NVIDIA's.
 func gpuNodes(f *Facts) []*corev1.Node {
-	var out []*corev1.Node
-	for _, n := range f.Nodes {
-		for name, q := range n.Status.Allocatable {
-			if strings.HasPrefix(string(name), "nvidia.com/") && !q.IsZero() {
-				out = append(out, n)
-				break
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool { return !offers(n, nvidia.ResourcePrefix) })
 }

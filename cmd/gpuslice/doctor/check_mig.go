@@ -1,11 +1,5 @@
 package doctor
 
-import (
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-)
-
 // checkMIG reports where devices are partitioned, and where they could not be.
 func checkMIG(f *Facts) []Finding {
 	on := newFinding(OK, "MIG is on: an instance is a slice that the hardware holds")
@@ -27,19 +21,4 @@ func checkMIG(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(failed, empty, on)
-}
-
-// offersInstance reports whether a node offers MIG instances under names of their own.
-func offersInstance(n *corev1.Node) bool {
-	for name, q := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), "nvidia.com/mig-") && !q.IsZero() {
-			return true
-		}
-	}
-	return false
-}
-
-func wholeGPUs(n *corev1.Node) bool {
-	q, ok := n.Status.Allocatable["nvidia.com/gpu"]
-	return ok && !q.IsZero()
 }

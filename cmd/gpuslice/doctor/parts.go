@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
@@ -44,21 +43,18 @@ func argument(d *appsv1.DaemonSet, flag string) (string, bool) {
 
 // image is that of the first container that one of the words names.
 func image(d *appsv1.DaemonSet, words ...string) string {
-	for _, c := range d.Spec.Template.Spec.Containers {
+	all := d.Spec.Template.Spec.Containers
+	for _, c := range all {
 		for _, w := range words {
 			if strings.Contains(c.Image, w) || strings.Contains(c.Name, w) {
 				return c.Image
 			}
 		}
 	}
-	return firstImage(d.Spec.Template.Spec.Containers)
-}
-
-func firstImage(containers []corev1.Container) string {
-	if len(containers) == 0 {
+	if len(all) == 0 {
 		return ""
 	}
-	return containers[0].Image
+	return all[0].Image
 }
 
 // daemonSet names one as kubectl does.
