@@ -50,12 +50,9 @@ func Tenants(ctx context.Context, client kubernetes.Interface, namespace string)
 	if !apierrors.IsForbidden(err) || namespace == "" {
 		return nil, fmt.Errorf("read tenants' own policies: %w", err)
 	}
-	own, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, api.TenantPolicyName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read the own policy of namespace %s: %w", namespace, err)
+	own, err := configMap(ctx, client, namespace, api.TenantPolicyName, "own policy of namespace "+namespace)
+	if own == nil {
+		return nil, err
 	}
 	return []*corev1.ConfigMap{own}, nil
 }
@@ -111,12 +108,17 @@ func Objects(ctx context.Context, client kubernetes.Interface, system string) (o
 
 // Proofs returns the ConfigMap with the proofs of pools; nil: nothing was tried.
 func Proofs(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
-	found, err := client.CoreV1().ConfigMaps(system).Get(ctx, proofs.Name, metav1.GetOptions{})
+	return configMap(ctx, client, system, proofs.Name, "ConfigMap of proofs")
+}
+
+// configMap reads one; nil: there is none.
+func configMap(ctx context.Context, client kubernetes.Interface, namespace, name, what string) (*corev1.ConfigMap, error) {
+	found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the ConfigMap of proofs: %w", err)
+		return nil, fmt.Errorf("read the %s: %w", what, err)
 	}
 	return found, nil
 }
@@ -132,14 +134,7 @@ func Advice(ctx context.Context, client kubernetes.Interface, system string) ([]
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
 func State(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
-	state, err := client.CoreV1().ConfigMaps(system).Get(ctx, cluster.StateName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read the state ConfigMap: %w", err)
-	}
-	return state, nil
+	return configMap(ctx, client, system, cluster.StateName, "state ConfigMap")
 }
 
 // Nodes returns the nodes of the cluster.
