@@ -53,6 +53,19 @@ type Answer struct {
 	Page     func() *Page // for text and wide
 }
 
+// PodNames are the pods of items for Answer, each once: two namespaces may each have a pod of one name.
+func PodNames[T any](items []T, of func(T) (namespace, pod string)) (names []string) {
+	seen := map[string]bool{}
+	for _, item := range items {
+		namespace, pod := of(item)
+		if key := namespace + "/" + pod; !seen[key] {
+			seen[key] = true
+			names = append(names, "pod/"+pod)
+		}
+	}
+	return names
+}
+
 // Print prints an answer.
 func (o *Output) Print(out io.Writer, a Answer) error {
 	format, template, _ := strings.Cut(o.Format, "=")

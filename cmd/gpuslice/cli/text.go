@@ -54,6 +54,14 @@ func Count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// Percent is n per cent for a table, "" for none.
+func Percent(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n) + "%"
+}
+
 // Amount is m for a table, "" for none.
 func Amount(m api.MiB) string {
 	if m == 0 {

@@ -110,7 +110,7 @@ func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + cmp.Or(c.Resource, c.Template), cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
 		for _, q := range planned.Containers {
 			if q.Name == c.Name {
-				row[4], row[5], row[6] = percent(q.Compute), tiers(q.Tiers), q.Framework
+				row[4], row[5], row[6] = cli.Percent(q.Compute), tiers(q.Tiers), q.Framework
 			}
 		}
 		rows = append(rows, row)
@@ -168,13 +168,6 @@ func (p *page) candidates(all []api.CandidateReport) {
 	}
 	p.Line("")
 	p.Table("  ", rows)
-}
-
-func percent(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n) + "%"
 }
 
 func tiers(all []api.Tier) string {

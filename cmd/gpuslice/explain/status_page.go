@@ -70,7 +70,7 @@ func requested(r *api.Request) string {
 		}
 		for _, part := range [][2]string{
 			{"memory ", cli.Amount(c.Size.Memory)}, {"up to ", cli.Amount(c.Size.MemoryLimit)}, {"fraction ", fraction},
-			{"class ", c.Size.Class}, {"compute ", percent(c.Size.Compute)},
+			{"class ", c.Size.Class}, {"compute ", cli.Percent(c.Size.Compute)},
 		} {
 			if part[1] != "" {
 				text += ", " + part[0] + part[1]

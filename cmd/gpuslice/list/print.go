@@ -67,16 +67,9 @@ func (p *printer) pad(rows [][]string) [][]string {
 // report prints a gap in an answer.
 func (p *printer) report(e cli.Error) { fmt.Fprintf(p.streams.Err, "%s: %s\n", e.Source, e.Message) }
 
-// names are the pods, each once: two namespaces may each have a pod of one name.
-func names(all []slice) (out []string) {
-	seen := map[string]bool{}
-	for _, s := range all {
-		if pod := s.Namespace + "/" + s.Pod; !seen[pod] {
-			seen[pod] = true
-			out = append(out, "pod/"+s.Pod)
-		}
-	}
-	return out
+// names are the pods of slices.
+func names(all []slice) []string {
+	return cli.PodNames(all, func(s slice) (string, string) { return s.Namespace, s.Pod })
 }
 
 func (p *printer) header() []string {
@@ -98,7 +91,7 @@ func (p *printer) rows(all []slice) (rows [][]string) {
 			row = append([]string{s.Namespace}, row...)
 		}
 		if p.output.Format == cli.Wide {
-			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit), percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
+			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit), cli.Percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
 		}
 		rows = append(rows, row)
 	}
@@ -145,13 +138,6 @@ func strongest(all []api.Tier) (found string) {
 		}
 	}
 	return found
-}
-
-func percent(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n) + "%"
 }
 
 // follow prints the present slices, and then each that is added, changes or goes.

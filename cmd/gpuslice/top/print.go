@@ -40,20 +40,9 @@ func (p *printer) print(found scrape.Pods, first bool) error {
 	}
 	return p.output.Print(p.streams.Out, cli.Answer{
 		Document: cli.NewList("SliceUsageList", found.Usages, found.Unread...),
-		Names:    names(found.Usages),
+		Names:    cli.PodNames(found.Usages, func(u scrape.Usage) (string, string) { return u.Namespace, u.Pod }),
 		Page:     func() *cli.Page { return p.page(found.Usages) },
 	})
-}
-
-func names(all []scrape.Usage) (out []string) {
-	seen := map[string]bool{}
-	for _, u := range all {
-		if pod := u.Namespace + "/" + u.Pod; !seen[pod] {
-			seen[pod] = true
-			out = append(out, "pod/"+u.Pod)
-		}
-	}
-	return out
 }
 
 func (p *printer) page(all []scrape.Usage) *cli.Page {
