@@ -41,9 +41,7 @@ func (a *Announcement) keep(ctx context.Context, now time.Time, pairs ...pair) e
 		if err != nil {
 			return fmt.Errorf("encode times: %w", err)
 		}
-		c.set(keyBundle, b.encode())
-		c.set(keyRotation, encoded)
-		c.annotate(annotationInjectable, "true")
+		c.data[keyBundle], c.data[keyRotation], c.annotations[annotationInjectable] = b.encode(), encoded, "true"
 		return nil
 	})
 	return err

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"slices"
 	"time"
 )
 
@@ -55,12 +56,7 @@ func (b bundle) at(now time.Time) bundle {
 }
 
 func (b bundle) contains(certificate *x509.Certificate) bool {
-	for _, t := range b {
-		if t.certificate.Equal(certificate) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b, func(t trusted) bool { return t.certificate.Equal(certificate) })
 }
 
 // encode prints the certificates, for caBundle.

@@ -38,45 +38,25 @@ type hook struct {
 
 // read returns the configurations that exist.
 func (c Configurations) read(ctx context.Context) ([]configuration, error) {
-	var out []configuration
-	for kind, names := range map[string][]string{"mutating": c.Mutating, "validating": c.Validating} {
-		get := map[string]func(context.Context, string) (configuration, error){"mutating": c.mutating, "validating": c.validating}[kind]
-		for _, name := range names {
-			one, err := get(ctx, name)
-			if apierrors.IsNotFound(err) {
-				continue
+	api := c.Client.AdmissionregistrationV1()
+	mutating, err := readEach(ctx, "mutating", c.Mutating, api.MutatingWebhookConfigurations(),
+		func(found *admissionv1.MutatingWebhookConfiguration) (hooks []hook) {
+			for _, w := range found.Webhooks {
+				hooks = append(hooks, newHook(w.Name, w.ClientConfig))
 			}
-			if err != nil {
-				return nil, fmt.Errorf("read %s webhook configuration %s: %w", kind, name, err)
+			return hooks
+		})
+	if err != nil {
+		return nil, err
+	}
+	validating, err := readEach(ctx, "validating", c.Validating, api.ValidatingWebhookConfigurations(),
+		func(found *admissionv1.ValidatingWebhookConfiguration) (hooks []hook) {
+			for _, w := range found.Webhooks {
+				hooks = append(hooks, newHook(w.Name, w.ClientConfig))
 			}
-			out = append(out, one)
-		}
-	}
-	return out, nil
-}
-
-func (c Configurations) mutating(ctx context.Context, name string) (configuration, error) {
-	api := c.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	found, one, err := configurationOf(ctx, name, api)
-	if err != nil {
-		return one, err
-	}
-	for _, w := range found.Webhooks {
-		one.hooks = append(one.hooks, newHook(w.Name, w.ClientConfig))
-	}
-	return one, nil
-}
-
-func (c Configurations) validating(ctx context.Context, name string) (configuration, error) {
-	api := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	found, one, err := configurationOf(ctx, name, api)
-	if err != nil {
-		return one, err
-	}
-	for _, w := range found.Webhooks {
-		one.hooks = append(one.hooks, newHook(w.Name, w.ClientConfig))
-	}
-	return one, nil
+			return hooks
+		})
+	return append(mutating, validating...), err
 }
 
 // configurationAPI is the common part of the clients of both kinds.
@@ -85,16 +65,25 @@ type configurationAPI[T metav1.Object] interface {
 	Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (T, error)
 }
 
-// configurationOf reads a configuration, but for its entries.
-func configurationOf[T metav1.Object](ctx context.Context, name string, api configurationAPI[T]) (T, configuration, error) {
-	found, err := api.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return found, configuration{}, err
+// readEach reads the configurations of one kind that exist.
+func readEach[T metav1.Object](ctx context.Context, kind string, names []string, api configurationAPI[T], hooks func(T) []hook) ([]configuration, error) {
+	var all []configuration
+	for _, name := range names {
+		found, err := api.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s webhook configuration %s: %w", kind, name, err)
+		}
+		one := configuration{name: name, version: found.GetResourceVersion(), hooks: hooks(found)}
+		one.patch = func(ctx context.Context, patch []byte) error {
+			_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}
+		all = append(all, one)
 	}
-	return found, configuration{name: name, version: found.GetResourceVersion(), patch: func(ctx context.Context, patch []byte) error {
-		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
-		return err
-	}}, nil
+	return all, nil
 }
 
 // newHook finds the name under which the API server verifies the server.

@@ -22,7 +22,7 @@ type SharedSecret struct {
 	Namespace, Name string
 }
 
-// content holds the fields that change may alter. A Secret that does not exist has none.
+// content holds the fields that change may alter. A Secret that does not exist has none of them.
 type content struct {
 	data        map[string][]byte
 	annotations map[string]string
@@ -41,7 +41,9 @@ func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (w
 		} else if err != nil {
 			return false, fmt.Errorf("read Secret %s: %w", s.Name, err)
 		}
-		c := content{data: maps.Clone(read.Data), annotations: maps.Clone(read.Annotations)}
+		c := content{data: map[string][]byte{}, annotations: map[string]string{}}
+		maps.Copy(c.data, read.Data)
+		maps.Copy(c.annotations, read.Annotations)
 		if err := change(&c); err != nil {
 			return false, err
 		}
@@ -64,18 +66,4 @@ func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (w
 		return true, nil
 	}
 	return false, fmt.Errorf("write Secret %s: %w, %d times", s.Name, errConflict, maxTries)
-}
-
-func (c *content) set(key string, value []byte) {
-	if c.data == nil {
-		c.data = map[string][]byte{}
-	}
-	c.data[key] = value
-}
-
-func (c *content) annotate(key, value string) {
-	if c.annotations == nil {
-		c.annotations = map[string]string{}
-	}
-	c.annotations[key] = value
 }
