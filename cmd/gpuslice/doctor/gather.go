@@ -9,14 +9,11 @@ import (
 	"slices"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -94,29 +91,53 @@ type step struct {
 }
 
 func (g *gatherer) steps() []step {
+	f, all, ours := g.facts, metav1.ListOptions{}, metav1.ListOptions{LabelSelector: installed.Selector}
+	core, admission := g.client.CoreV1(), g.client.AdmissionregistrationV1()
 	return []step{
 		{"API groups", g.groups},
 		{whatNodes, g.nodes},
-		{whatNamespaces, g.namespaces},
-		{whatDaemonSets, g.daemonSets},
+		{whatNamespaces, listed(g, &f.Namespaces, core.Namespaces().List, all)},
+		{whatDaemonSets, listed(g, &f.DaemonSets, g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List, all)},
 		{whatOperator, g.clusterPolicies},
 		{whatConfigs, g.configs},
-		{whatQuotas, g.quotas},
-		{whatLimits, g.limits},
-		{whatRuntimes, g.runtimes},
+		{whatQuotas, listed(g, &f.Quotas, core.ResourceQuotas(metav1.NamespaceAll).List, all)},
+		{whatLimits, listed(g, &f.Limits, core.LimitRanges(metav1.NamespaceAll).List, all)},
+		{whatRuntimes, listed(g, &f.Runtimes, g.client.NodeV1().RuntimeClasses().List, all)},
 		{whatOverlays, g.overlays},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
 		{whatClaimed, g.claimed},
 		{whatWaiting, g.waiting},
-		{whatWebhooks, g.webhooks},
-		{whatLastLine, g.lastLine},
-		{whatFlows, g.flows},
+		{whatWebhooks, both(
+			listed(g, &f.Mutating, admission.MutatingWebhookConfigurations().List, all),
+			listed(g, &f.Validating, admission.ValidatingWebhookConfigurations().List, all))},
+		{whatLastLine, both(
+			listed(g, &f.LastLine, admission.ValidatingAdmissionPolicies().List, ours),
+			listed(g, &f.Bindings, admission.ValidatingAdmissionPolicyBindings().List, ours))},
+		{whatFlows, listed(g, &f.Flows, g.client.FlowcontrolV1().FlowSchemas().List, ours)},
 		{whatPolicies, g.policies},
 		{whatPods, g.pods},
 		{whatTenants, g.tenants},
 		{whatWebhook, g.webhook},
 		{whatRights, g.rights},
+	}
+}
+
+// listed reads the objects of one kind.
+func listed[T, L runtime.Object](g *gatherer, into *[]T, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) func() error {
+	return func() (err error) {
+		*into, err = kube.Listed[T](list(g.ctx, o))
+		return err
+	}
+}
+
+// both reads one after the other, unless the first cannot be read.
+func both(first, second func() error) func() error {
+	return func() error {
+		if err := first(); err != nil {
+			return err
+		}
+		return second()
 	}
 }
 
@@ -136,16 +157,6 @@ func (g *gatherer) groups() error {
 
 func (g *gatherer) nodes() (err error) {
 	g.facts.Nodes, err = installed.Nodes(g.ctx, g.client)
-	return err
-}
-
-func (g *gatherer) namespaces() (err error) {
-	g.facts.Namespaces, err = kube.Listed[*corev1.Namespace](g.client.CoreV1().Namespaces().List(g.ctx, metav1.ListOptions{}))
-	return err
-}
-
-func (g *gatherer) daemonSets() (err error) {
-	g.facts.DaemonSets, err = kube.Listed[*appsv1.DaemonSet](g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
 	return err
 }
 
@@ -195,16 +206,6 @@ func (g *gatherer) configs() error {
 	return nil
 }
 
-func (g *gatherer) limits() (err error) {
-	g.facts.Limits, err = kube.Listed[*corev1.LimitRange](g.client.CoreV1().LimitRanges(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
-	return err
-}
-
-func (g *gatherer) runtimes() (err error) {
-	g.facts.Runtimes, err = kube.Listed[*nodev1.RuntimeClass](g.client.NodeV1().RuntimeClasses().List(g.ctx, metav1.ListOptions{}))
-	return err
-}
-
 // devices reads the ResourceSlices of drivers of dynamic resource allocation.
 func (g *gatherer) devices() error {
 	source, err := installed.Source(g.ctx, g.client, nil)
@@ -223,34 +224,6 @@ func (g *gatherer) pods() error {
 		return nil
 	}
 	_, err = kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, g.facts.addHolder)
-	return err
-}
-
-func (g *gatherer) quotas() (err error) {
-	g.facts.Quotas, err = kube.Listed[*corev1.ResourceQuota](g.client.CoreV1().ResourceQuotas(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{}))
-	return err
-}
-
-func (g *gatherer) webhooks() (err error) {
-	admission := g.client.AdmissionregistrationV1()
-	g.facts.Mutating, err = kube.Listed[*admissionv1.MutatingWebhookConfiguration](admission.MutatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{}))
-	if err == nil {
-		g.facts.Validating, err = kube.Listed[*admissionv1.ValidatingWebhookConfiguration](admission.ValidatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{}))
-	}
-	return err
-}
-
-func (g *gatherer) lastLine() (err error) {
-	admission, ours := g.client.AdmissionregistrationV1(), metav1.ListOptions{LabelSelector: installed.Selector}
-	g.facts.LastLine, err = kube.Listed[*admissionv1.ValidatingAdmissionPolicy](admission.ValidatingAdmissionPolicies().List(g.ctx, ours))
-	if err == nil {
-		g.facts.Bindings, err = kube.Listed[*admissionv1.ValidatingAdmissionPolicyBinding](admission.ValidatingAdmissionPolicyBindings().List(g.ctx, ours))
-	}
-	return err
-}
-
-func (g *gatherer) flows() (err error) {
-	g.facts.Flows, err = kube.Listed[*flowcontrolv1.FlowSchema](g.client.FlowcontrolV1().FlowSchemas().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector}))
 	return err
 }
 
