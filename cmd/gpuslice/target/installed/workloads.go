@@ -3,10 +3,12 @@ package installed
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -23,38 +25,24 @@ type workloadReader struct {
 // Workloads are the objects of a namespace that create pods. Those that another one controls are left out, and so are
 // Jobs that are over.
 func Workloads(ctx context.Context, client kubernetes.Interface, namespace string) ([]manifest.Object, error) {
-	g, o := &workloadReader{namespace: namespace}, metav1.ListOptions{}
-	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, o)
-	if g.read("Deployment", err) {
-		addWorkloads(g, "apps/v1", "Deployment", kube.Pointers(deployments.Items))
-	}
-	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, o)
-	if g.read("StatefulSet", err) {
-		addWorkloads(g, "apps/v1", "StatefulSet", kube.Pointers(sets.Items))
-	}
-	daemons, err := client.AppsV1().DaemonSets(namespace).List(ctx, o)
-	if g.read("DaemonSet", err) {
-		addWorkloads(g, "apps/v1", "DaemonSet", kube.Pointers(daemons.Items))
-	}
-	crons, err := client.BatchV1().CronJobs(namespace).List(ctx, o)
-	if g.read("CronJob", err) {
-		addWorkloads(g, "batch/v1", "CronJob", kube.Pointers(crons.Items))
-	}
-	jobs, err := client.BatchV1().Jobs(namespace).List(ctx, o)
-	if g.read("Job", err) {
-		addWorkloads(g, "batch/v1", "Job", kube.Pointers(jobs.Items))
-	}
+	g := &workloadReader{namespace: namespace}
+	apps, batch := client.AppsV1(), client.BatchV1()
+	readWorkloads(ctx, g, "apps/v1", "Deployment", apps.Deployments(namespace).List)
+	readWorkloads(ctx, g, "apps/v1", "StatefulSet", apps.StatefulSets(namespace).List)
+	readWorkloads(ctx, g, "apps/v1", "DaemonSet", apps.DaemonSets(namespace).List)
+	readWorkloads(ctx, g, "batch/v1", "CronJob", batch.CronJobs(namespace).List)
+	readWorkloads(ctx, g, "batch/v1", "Job", batch.Jobs(namespace).List)
 	return g.objects, g.err
 }
 
-func (g *workloadReader) read(kind string, err error) bool {
+func readWorkloads[L runtime.Object](ctx context.Context, g *workloadReader, apiVersion, kind string, list func(context.Context, metav1.ListOptions) (L, error)) {
+	items, err := kube.Listed[interface {
+		runtime.Object
+		metav1.Object
+	}](list(ctx, metav1.ListOptions{}))
 	if err != nil && g.err == nil {
 		g.err = fmt.Errorf("read %ss of namespace %s: %w", kind, g.namespace, err)
 	}
-	return err == nil
-}
-
-func addWorkloads[T metav1.Object](g *workloadReader, apiVersion, kind string, items []T) {
 	for _, item := range items {
 		if metav1.GetControllerOf(item) != nil || over(item) {
 			continue
@@ -74,10 +62,7 @@ func over(item any) bool {
 	if !ok {
 		return false
 	}
-	for _, c := range job.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
 }
