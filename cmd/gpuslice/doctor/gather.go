@@ -124,7 +124,7 @@ func (g *gatherer) steps() []step {
 }
 
 // listed reads the objects of one kind.
-func listed[T, L runtime.Object](g *gatherer, into *[]T, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) func() error {
+func listed[T, L runtime.Object](g *gatherer, into *[]T, list kube.List[L], o metav1.ListOptions) func() error {
 	return func() (err error) {
 		*into, err = kube.Listed[T](list(g.ctx, o))
 		return err

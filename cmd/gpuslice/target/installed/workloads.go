@@ -35,7 +35,7 @@ func Workloads(ctx context.Context, client kubernetes.Interface, namespace strin
 	return g.objects, g.err
 }
 
-func readWorkloads[L runtime.Object](ctx context.Context, g *workloadReader, apiVersion, kind string, list func(context.Context, metav1.ListOptions) (L, error)) {
+func readWorkloads[L runtime.Object](ctx context.Context, g *workloadReader, apiVersion, kind string, list kube.List[L]) {
 	items, err := kube.Listed[interface {
 		runtime.Object
 		metav1.Object

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -166,6 +167,9 @@ func searched() string {
 	}
 	return "there is none in " + clientcmd.RecommendedHomeFile + ", and this is no pod of a cluster"
 }
+
+// List is the call of a client that lists the objects of a kind.
+type List[L runtime.Object] func(context.Context, metav1.ListOptions) (L, error)
 
 // Listed returns pointers to the objects of a list that the API server returned.
 func Listed[T runtime.Object](list runtime.Object, err error) ([]T, error) {
