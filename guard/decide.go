@@ -93,12 +93,9 @@ func containerOrder(o Order, u Usage, readings []reading) Order {
 // alone reports whether every process that the devices list is one that the
 // order names.
 func alone(readings []reading, named func(Process) bool) bool {
-	for _, r := range readings {
-		if !r.trusted || slices.ContainsFunc(r.Processes, func(p Process) bool { return !named(p) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(readings, func(r reading) bool {
+		return !r.trusted || slices.ContainsFunc(r.Processes, func(p Process) bool { return !named(p) })
+	})
 }
 
 // withheld returns why a sample that was taken after the target was acquired does

@@ -107,15 +107,10 @@ func isNoticed(observation []byte) bool {
 // arrived reports whether an observation has the message, or its beginning.
 func arrived(observation []byte, message string) bool {
 	var o struct{ Terminations []struct{ Text string } }
-	if json.Unmarshal(observation, &o) != nil {
-		return false
-	}
-	for _, t := range o.Terminations {
-		if beginning := strings.TrimSuffix(t.Text, "..."); beginning != "" && strings.HasPrefix(message, beginning) {
-			return true
-		}
-	}
-	return false
+	return json.Unmarshal(observation, &o) == nil && slices.ContainsFunc(o.Terminations, func(t struct{ Text string }) bool {
+		beginning := strings.TrimSuffix(t.Text, "...")
+		return beginning != "" && strings.HasPrefix(message, beginning)
+	})
 }
 
 // isQuiet reports whether nothing is left undone when the guard ends: no

@@ -127,12 +127,7 @@ func operatorNamespace(p *pools.ClusterPolicy) string {
 
 // unread reports whether something could not be read.
 func (f *Facts) unread(what string) bool {
-	for _, u := range f.Unread {
-		if u.What == what {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.What == what })
 }
 
 // Installed reports whether anything of gpuslice answers the API server.

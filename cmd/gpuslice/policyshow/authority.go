@@ -3,6 +3,7 @@ package policyshow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -34,12 +35,7 @@ func (d *documents) authority() (*config.Policy, error) {
 }
 
 func (d *documents) anyBroken() bool {
-	for _, p := range d.policies {
-		if len(p.Problems) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.policies, func(p manifest.Policy) bool { return len(p.Problems) > 0 })
 }
 
 // inForce is a policy as it stands, or its last good version.

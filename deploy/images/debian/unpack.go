@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os/exec"
 	"path"
 	"slices"
@@ -39,7 +40,7 @@ func (p Package) Files(ctx context.Context) (map[string]oci.File, error) {
 		}
 	}
 	for _, l := range append(Libraries(), "ld-linux") {
-		if !slices.ContainsFunc(keys(files), func(at string) bool { return strings.HasPrefix(path.Base(at), l) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(at string) bool { return strings.HasPrefix(path.Base(at), l) }) {
 			return nil, fmt.Errorf("%s holds no %s", p.Path, l)
 		}
 	}
@@ -93,12 +94,4 @@ func unpack(packed []byte) (map[string]oci.File, error) {
 			files[at] = oci.File{Mode: fs.ModeSymlink | 0o777, Content: []byte(h.Linkname)}
 		}
 	}
-}
-
-func keys(files map[string]oci.File) []string {
-	var all []string
-	for at := range files {
-		all = append(all, at)
-	}
-	return all
 }

@@ -3,6 +3,7 @@ package enginememory
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Constants of engines.
@@ -112,12 +113,7 @@ func (m *model) cells(r *Run, e kvElement) (c cache) {
 }
 
 func (m *model) has(k kind) bool {
-	for i := range m.layers {
-		if m.layers[i].kind == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.layers, func(l layer) bool { return l.kind == k })
 }
 
 // group is the layers of one kind in vLLM, which it divides into groups of equal size.

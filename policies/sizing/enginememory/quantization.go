@@ -3,6 +3,7 @@ package enginememory
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -232,12 +233,7 @@ func addPattern(all []*regexp.Regexp, pattern string) []*regexp.Regexp {
 }
 
 func matchesAny(all []*regexp.Regexp, name string) bool {
-	for _, r := range all {
-		if r.MatchString(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 }
 
 // of is the bytes of a value of a matrix, where plain is that of one that is not quantized.
