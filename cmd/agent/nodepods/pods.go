@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -240,11 +242,7 @@ func containersOf(pod *corev1.Pod) map[string]string {
 func (p *Pods) Promised() []node.Pod {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	all := make([]node.Pod, 0, len(p.promised))
-	for _, pod := range p.promised {
-		all = append(all, pod)
-	}
-	return all
+	return slices.Collect(maps.Values(p.promised))
 }
 
 // Promise implements node.Pods.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -218,17 +219,13 @@ const maxDevices = 32
 func (u Usage) measure(found series, own labels) (all []Usage) {
 	metric := func(name string) string { return "gpuslice_" + u.Source + "_" + name }
 	of := labels{"container": u.Container}
-	for name, value := range own {
-		of[name] = value
-	}
+	maps.Copy(of, own)
 	found.each(metric("memory_peak_bytes"), of, func(at labels, peak float64) {
 		if len(all) == maxDevices {
 			return
 		}
 		one, here, highest := u, labels{"device": at["device"]}, int64(peak)
-		for name, value := range of {
-			here[name] = value
-		}
+		maps.Copy(here, of)
 		one.Device, one.PeakBytes = at["device"], &highest
 		used, known := found.value(metric("memory_used_bytes"), here)
 		if !known {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,9 +73,7 @@ func (l *loader) takeLive() {
 	l.source, l.cluster.ranges, l.cluster.claims = l.live.source, l.live.ranges, l.live.claims
 	l.cluster.ClaimsUnread = l.live.claimsUnread
 	l.warnings = append(l.warnings, l.live.warnings...)
-	for name, labels := range l.live.namespaces {
-		l.cluster.Labels[name] = labels
-	}
+	maps.Copy(l.cluster.Labels, l.live.namespaces)
 }
 
 // takeTenants copies the tenants' own documents of a live cluster, where no file gives one.

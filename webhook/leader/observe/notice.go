@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,10 +133,5 @@ func latest(notices []Notice) []Notice {
 			last[n.Kind] = n
 		}
 	}
-	var out []Notice
-	for _, n := range last {
-		out = append(out, n)
-	}
-	slices.SortFunc(out, func(a, b Notice) int { return cmp.Compare(a.Kind, b.Kind) })
-	return out
+	return slices.SortedFunc(maps.Values(last), func(a, b Notice) int { return cmp.Compare(a.Kind, b.Kind) })
 }

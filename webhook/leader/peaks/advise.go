@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,10 +38,7 @@ func (r *Record) Recommend(before *advice.Book, now time.Time) (all []advice.Rec
 		byNamespace[of.Namespace][of] = &sizing.Workload{Memory: &w.Memory, Slice: float64(w.Slice), Device: float64(w.Device), Events: w.Events}
 	}
 	for namespace, workloads := range byNamespace {
-		var list []*sizing.Workload
-		for _, w := range workloads {
-			list = append(list, w)
-		}
+		list := slices.Collect(maps.Values(workloads))
 		known := before.Of(namespace)
 		var fleets [len(advice.Coverages)]*sizing.Fleet
 		for i, coverage := range advice.Coverages {

@@ -160,9 +160,7 @@ func (a *Auditor) governed(ctx context.Context) ([]governed.Namespace, error) {
 	}
 	return slices.DeleteFunc(all, func(g governed.Namespace) bool {
 		of := labels.Set{}
-		for key, value := range g.Labels {
-			of[key] = value
-		}
+		maps.Copy(of, g.Labels)
 		of[corev1.LabelMetadataName] = g.Name
 		return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(of) })
 	}), nil
