@@ -35,7 +35,7 @@ type Input struct {
 	Runtimes pools.Runtimes
 	// LimitRanges are those of the namespace: the guard's containers keep within them.
 	LimitRanges []*corev1.LimitRange
-	// Recommended are the sizes that are recommended for the namespace's workloads, by what is current of the leader's document.
+	// Recommended are the sizes that are recommended for the namespace's workloads, by the current part of the leader's document.
 	Recommended advice.Namespace
 	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool

@@ -83,7 +83,7 @@ type fromHistory struct {
 	Otherwise quantity.MiB `json:"otherwise,omitzero"`
 }
 
-// sizingSpec is what follows from recommended sizes.
+// sizingSpec holds the consequences of recommended sizes.
 type sizingSpec struct {
 	Suggest bool `json:"suggest,omitempty"` // by an Event on a workload that is over-requested for a week, or at risk
 }

@@ -49,7 +49,7 @@ type Facts struct {
 	Settings        []Setting           // configurations of NVIDIA's software in files of their own
 	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
 	SharingPods     []*corev1.Pod       // that request nvidia.com/gpu.shared
-	Held            map[held]bool       // what pods that have not ended request of NVIDIA's resources; nil: unknown
+	Held            map[held]bool       // requests for NVIDIA's resources of pods that have not ended; nil: unknown
 	WaitingPods     []*corev1.Pod       // with a slice by claim, and no node
 	APIServers      []*corev1.Pod       // of a control plane that runs as pods
 

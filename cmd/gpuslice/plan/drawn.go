@@ -113,7 +113,7 @@ func claims(k *demand.Kind) fleet.Pool {
 	return fleet.Pool{Name: k.Model + ", claims", Product: k.Model, DeviceMemory: api.MiB(k.DeviceMemory), Slice: api.MiB(k.DeviceMemory), Strategy: layout.Claim, Claims: true}
 }
 
-// pod is a pod where an assignment has it, with what was measured of it.
+// pod is a pod where an assignment has it, with its measured use.
 func (c *canvas) pod(a *layout.Assignment, i int) fleet.Pod {
 	p, requested, at := &c.fleet.Pods[i], &a.Pods[i], a.Placed[i]
 	out := fleet.Pod{Namespace: p.Namespace, Name: p.Name, Phase: corev1.PodPending, Requests: requested.Extended}

@@ -56,7 +56,7 @@ func pageOf(p *document) *cli.Page {
 	return page
 }
 
-// wasted is what does nothing, by cause.
+// wasted lists the parts of GPUs that do nothing, by cause.
 func wasted(page *cli.Page, w *proposal.Waste) {
 	one := func(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 	page.Table("", [][]string{

@@ -25,7 +25,7 @@ type input struct {
 	*demand.Fleet
 	quiet *demand.Fleet // at the moment at which pods request fewest GPUs
 	read  *fleet.Fleet  // empty for a trace
-	notes []string      // on what the plan does not know
+	notes []string      // on gaps in the plan's knowledge
 }
 
 // fleet reads --from or the cluster.

@@ -93,7 +93,7 @@ func parseInvoice(text []byte) (*invoice, error) {
 	return in, nil
 }
 
-// checkPools reports what is of use for rows by device alone.
+// checkPools reports fields that are of use for rows by device alone.
 func (in *invoice) checkPools() error {
 	if in.Prices != "" {
 		return fmt.Errorf("prices: %s has prices of nodes: add --by device", in.Prices)

@@ -77,7 +77,7 @@ func (in *invoice) ofDevices(month period, m *measured) (all []*charge, notes []
 	return all, append(notes, m.gaps(month, rest, all)...)
 }
 
-// gaps are notes on what was measured and is not charged, or not as it was measured. rest are devices without a line.
+// gaps are notes on measurements that are not charged, or not as they were measured. rest are devices without a line.
 func (m *measured) gaps(month period, rest []place, all []*charge) (notes []string) {
 	note := func(format string, args ...any) {
 		notes = append(notes, month.from.Format("2006-01")+": "+fmt.Sprintf(format, args...))
@@ -145,7 +145,7 @@ func (in *invoice) lineOf(node, model string) int {
 	return -1
 }
 
-// divide divides the cost of so many device-seconds among devices by the time for which each was seen; what is left is a charge of the rest.
+// divide divides the cost of so many device-seconds among devices by the time for which each was seen; the remainder is a charge of the rest.
 // beyond are seconds for which devices were seen beside them: no device is left out, and each has less.
 func (all devices) divide(places []place, month period, cost micros, seconds int64, rest resource) (charges []*charge, beyond int64) {
 	slices.SortFunc(places, func(a, b place) int {
@@ -173,7 +173,7 @@ func (all devices) divide(places []place, month period, cost micros, seconds int
 	return charges, left - seconds
 }
 
-// unseen is what is paid for and was not measured, of a line or node.
+// unseen is the part of a line or node that is paid for and was not measured.
 func unseen(node, pool string) resource {
 	r := resource{path: "unseen", name: cmp.Or(node, pool), kind: "GPUs that were not seen", pool: cmp.Or(pool, "GPU")}
 	if pool != "" {
@@ -185,7 +185,7 @@ func unseen(node, pool string) resource {
 	return r
 }
 
-// held is what was held of a charge.
+// held is the amount that was held of a charge.
 func (c *charge) held() (sum int64) {
 	for _, l := range c.lines {
 		sum += l.Held.Devices
@@ -193,7 +193,7 @@ func (c *charge) held() (sum int64) {
 	return sum
 }
 
-// inParts divides a cost of whole cents in whole cents, by amounts of which the last takes what is left.
+// inParts divides a cost of whole cents in whole cents, by amounts of which the last takes the remainder.
 func inParts(cost micros, amounts []int64) (parts []micros) {
 	of, sum, paid := int64(0), int64(0), micros(0)
 	for _, amount := range amounts {

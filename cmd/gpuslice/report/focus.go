@@ -212,7 +212,7 @@ func (c *charge) allocate(row focusRow, k usage.Key) {
 	row["AllocatedResourceId"], row["AllocatedResourceName"], row["AllocatedTags"] = id, name, string(text)
 }
 
-// poolCharges are the charges by what was recorded of pools, with notes on gaps.
+// poolCharges are the charges by the record of pools, with notes on gaps.
 func (o *options) poolCharges(span period, days []*usage.Day) (all []*charge, notes []string) {
 	all, uncharged := o.charges.charges(span, days)
 	for _, pool := range slices.Sorted(maps.Keys(uncharged)) {

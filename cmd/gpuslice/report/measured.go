@@ -45,7 +45,7 @@ const (
 // place is a device on its node.
 type place struct{ node, device string }
 
-// measuredDevice is what was measured of a device in a month.
+// measuredDevice is the measured use of a device in a month.
 type measuredDevice struct {
 	model   string
 	seconds int64                  // in which it was read
@@ -61,7 +61,7 @@ type nodeCost struct {
 	deviceSeconds int64
 }
 
-// measured is what a Prometheus knows of a month.
+// measured is the knowledge of a Prometheus about a month.
 type measured struct {
 	devices   devices
 	priced    devices              // while OpenCost has a price of their node

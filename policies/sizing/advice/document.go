@@ -83,7 +83,7 @@ func Encode(written time.Time, all []Recommendation) (texts []string, leftOut in
 	return texts, len(all) - len(chosen), nil
 }
 
-// choose returns what is written, by namespace: no namespace has a further one before each other has as many.
+// choose returns the recommendations that are written, by namespace: no namespace has a further one before each other has as many.
 func choose(all []Recommendation) []Recommendation {
 	sound := slices.DeleteFunc(slices.Clone(all), func(r Recommendation) bool { return r.check() != nil })
 	byName := func(a, b Recommendation) int { return a.compare(b.Container) }

@@ -212,7 +212,7 @@ func forEach[T any](informer cache.SharedIndexInformer, f func(T)) {
 	})
 }
 
-// Advice is what is recommended now; nil: nothing.
+// Advice is the present recommendation; nil: there is none.
 func (w *Watcher) Advice() *advice.Book {
 	if s := w.snapshot.Load(); s != nil && s.advice.Current(time.Now()) {
 		return s.advice

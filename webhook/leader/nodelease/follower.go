@@ -80,7 +80,7 @@ func (f *Follower) Enforces(node string) bool {
 	return found && time.Since(known.seen) < lease.Duration
 }
 
-// Agent is what is known of a node's agent.
+// Agent is the knowledge about a node's agent.
 type Agent struct {
 	Enforces    bool              // its Lease was renewed in time
 	NotEnforced map[string]string // pod UID -> why the pod's slice is not enforced, by its last report

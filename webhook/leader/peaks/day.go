@@ -63,7 +63,7 @@ type hours uint32
 func (h hours) count() int        { return bits.OnesCount32(uint32(h)) }
 func (h hours) has(hour int) bool { return h>>hour&1 == 1 }
 
-// Line is what a container of a workload used, the highest of its pods.
+// Line is the use of a container of a workload, the highest of its pods.
 type Line struct {
 	advice.Container
 	Slice  int64 `json:"sliceMiB,omitempty"`  // that its pods had last
@@ -96,7 +96,7 @@ func (l *Line) unite(o *Line) {
 	l.Slice, l.Device, l.Pods = cmp.Or(o.Slice, l.Slice), cmp.Or(o.Device, l.Device), o.Pods
 }
 
-// Day is what workloads used in a UTC day.
+// Day is the use of workloads in a UTC day.
 type Day struct {
 	Version int    `json:"v"`
 	Date    string `json:"day"` // 2026-11-26

@@ -38,7 +38,7 @@ func read(m *corev1.ConfigMap, day time.Time) (*Day, error) {
 	return d, nil
 }
 
-// Workload is what the record has of one container.
+// Workload is the record of one container.
 type Workload struct {
 	Memory sizing.History
 	// Events count hours: those in which a guard terminated a process, or the kernel one for want of host memory, which cuts its peak off.
@@ -51,7 +51,7 @@ type Workload struct {
 	last time.Time // day
 }
 
-// Record is what was recorded of workloads.
+// Record is the record of all workloads.
 type Record struct {
 	Workloads map[advice.Container]*Workload
 	// Unrecorded is how many pods had more than one slice, and LeftOut how many workloads had no room, the most at one time.

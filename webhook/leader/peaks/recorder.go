@@ -53,7 +53,7 @@ type Recorder struct{ options Options }
 // New returns a Recorder.
 func New(o Options) *Recorder { return &Recorder{o} }
 
-// Watch is what the leader watches.
+// Watch holds the watches of the leader.
 type Watch struct {
 	Pods cache.SharedIndexInformer // of podcache.Pods
 	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
@@ -71,7 +71,7 @@ type session struct {
 	written time.Time
 }
 
-// holder is what is known of a pod that does not change before its ResourceVersion does.
+// holder is the part of a pod that does not change before its ResourceVersion does.
 type holder struct {
 	version string
 	of      unique.Handle[advice.Container] // the zero Handle: it is not recorded

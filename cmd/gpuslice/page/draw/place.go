@@ -116,7 +116,7 @@ func (b *builder) board(n *fleet.Node) *board {
 	return at
 }
 
-// Bounds on what is drawn: the cells of one node, and the slices of a fleet.
+// Bounds of a drawing: the cells of one node, and the slices of a fleet.
 const (
 	maxCells  = 4096
 	maxSlices = 1 << 19

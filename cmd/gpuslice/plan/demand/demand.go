@@ -52,7 +52,7 @@ type Pod struct {
 	Node            int    // index of Fleet.Nodes where the pod runs, from 1; 0: it waits
 }
 
-// Use is what was measured of a pod on all of its devices.
+// Use is the measured use of a pod, on all of its devices.
 type Use struct {
 	Peak     int64    // MiB
 	Utilized *float64 // of multiprocessors, the sum over devices; nil: unknown

@@ -74,7 +74,7 @@ type assigner struct {
 	sufficing map[need][]bool
 }
 
-// need is what decides on which kinds of node a form suffices for a pod.
+// need holds the properties of a pod that decide on which kinds of node a form suffices for it.
 type need struct {
 	class
 	strategy       api.StrategyName

@@ -32,8 +32,8 @@ func todayForms(f *demand.Fleet) (forms []Form) {
 // Assignment is a form for each node of a fleet, and where the scheduler places the pods then.
 type Assignment struct {
 	Forms   []Form           // by node
-	Nodes   []placement.Node // what they offer
-	Pods    []placement.Pod  // what the pods request
+	Nodes   []placement.Node // their offers
+	Pods    []placement.Pod  // their requests
 	Placed  []int            // by pod: index of the node, or placement.Waits
 	Waiting int              // pods that are placed nowhere
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/sizing"
 )
 
-// Waste is what of the devices that pods need does nothing, by cause, in devices.
+// Waste is the part of the needed devices that does nothing, by cause, in devices.
 type Waste struct {
 	Today   Lost `json:"today"`
 	Planned Lost `json:"planned"`
@@ -17,7 +17,7 @@ type Waste struct {
 	Unmeasured float64 `json:"unmeasured"` // held by pods of which nothing was measured
 }
 
-// Lost is what a layout loses.
+// Lost is the loss of a layout.
 type Lost struct {
 	Rounding    float64 `json:"rounding"`    // pods hold more than they need, as replicas and instances come in sizes
 	Stranded    float64 `json:"stranded"`    // free parts of devices that have a pod
@@ -41,7 +41,7 @@ func wasteOf(f *demand.Fleet, packing *layout.Packing, d Devices) (w Waste) {
 		}
 		w.Planned.Rounding += max(taken, 0)
 	}
-	held, memory := 0.0, 0.0 // memory: GiB of what is held, where it is known
+	held, memory := 0.0, 0.0 // memory: GiB that are held, where that is known
 	for i := range f.Pods {
 		p := &f.Pods[i]
 		if p.Devices == 0 || p.Pool == "" || packing.Of[i] == layout.Nowhere {
@@ -86,7 +86,7 @@ func kindOf(f *demand.Fleet, packing *layout.Packing, pod int) *demand.Kind {
 	return &demand.Kind{}
 }
 
-// needOf is what a pod needs of devices of a kind.
+// needOf is the need of a pod in devices of a kind.
 func needOf(p *demand.Pod, k *demand.Kind) float64 {
 	return float64(p.Devices*min(p.ShareOf(k), demand.Whole)) / demand.Whole
 }

@@ -16,7 +16,7 @@ const (
 	givenShare = 0.7
 )
 
-// useOf is what was measured of a pod; nil: nothing.
+// useOf is the measured use of a pod; nil: nothing was measured.
 func useOf(p *fleet.Pod) *demand.Use {
 	var u *demand.Use
 	bytes := int64(0)
@@ -56,7 +56,7 @@ func (r *reader) observe(out *demand.Pod, p *fleet.Pod) {
 	}
 }
 
-// size is what --sizes has a pod need, in MiB; 0: what it requests.
+// size is the size that --sizes gives a pod, in MiB; 0: that of its request.
 func (r *reader) size(out *demand.Pod, p *fleet.Pod) int64 {
 	peak := int64(0)
 	if out.Use != nil {

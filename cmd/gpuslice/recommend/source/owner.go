@@ -5,7 +5,7 @@ import "regexp"
 // Owner makes the pods of a workload. Kind is "" if it is unknown from the name of a pod.
 type Owner struct{ Kind, Name string }
 
-// workload is what pods are of, by their names.
+// workload is the workload of pods, by their names.
 type workload struct{ namespace, name string }
 
 // useOwner notes what makes the pods of a workload, as kube-state-metrics knows it, where that is more than the name of a pod shows: a

@@ -194,7 +194,7 @@ const killed = `sum by (` + by + `device) (last_over_time(` + killedMetric + `[1
 
 const killedMetric = lastTerminated + `{reason="` + oomKilled + `"}`
 
-// riseOf is what the counters of agents and guards rise by in each hour. One that appears counts whole: what it counts made it appear.
+// riseOf is the rise of counters of agents and guards in each hour. One that appears counts whole: the counted event made it appear.
 // The difference to the hour before is exact. increase(), which extrapolates and misses what happens between two hours, stands in after
 // a reset or a gap.
 func riseOf(counter string) string {
