@@ -71,7 +71,7 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 		if matched > 0 && len(g.nodes) == 0 {
 			g.note("%d nodes match the selector, and none of them offers %s", matched, d.Resource)
 		}
-		g.fillIn(d, offers)
+		g.fillIn(offers)
 		g.recall(remembered)
 		p := g.finish(spec.Reserve)
 		p.Labels, p.Taints = maps.Clone(d.Selector), slices.Clone(d.Taints)
@@ -112,7 +112,7 @@ func (g *gathered) note(format string, args ...any) {
 
 // fillIn fills fields that the declaration leaves open from the nodes' labels, if they agree, and notes where they
 // contradict it. The declaration wins.
-func (g *gathered) fillIn(d *config.PoolSpec, offers []Pool) {
+func (g *gathered) fillIn(offers []Pool) {
 	p := &g.pool
 	agree(g, "device memory", &p.DeviceMemory, offers, func(o *Pool) quantity.MiB { return o.DeviceMemory })
 	agree(g, "replicas", &p.Replicas, offers, func(o *Pool) int { return o.Replicas })
