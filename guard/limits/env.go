@@ -27,12 +27,6 @@ var ErrVersion = errors.New("unknown version of the guard's limits")
 // Variable is one environment variable.
 type Variable struct{ Name, Value string }
 
-// Variables returns the names of all variables of the contract, which belong to
-// the webhook on every container of a guarded pod.
-func Variables() []string {
-	return []string{VersionVariable, ContainersVariable, PolicyVariable, NodeVariable}
-}
-
 // Env writes l as environment variables: the same variables in the same order
 // for the same value. It does not validate; Validate does.
 func (l Limits) Env() []Variable {

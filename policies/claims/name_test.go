@@ -9,7 +9,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
@@ -175,13 +174,4 @@ var liesOfAlternatives = map[string]func(*resourcev1.ResourceClaimSpec){
 	"tolerations": func(s *resourcev1.ResourceClaimSpec) {
 		s.Devices.Requests[0].FirstAvailable[0].Tolerations = []resourcev1.DeviceToleration{{Operator: "Exists"}}
 	},
-}
-
-func TestClasses(t *testing.T) {
-	spec := Template{Class: "b.c", Memory: 1, Count: 1}.Spec()
-	spec.Devices.Requests = append(spec.Devices.Requests, resourcev1.DeviceRequest{Name: "x", FirstAvailable: []resourcev1.DeviceSubRequest{
-		{DeviceClassName: nvidia.DRADriver}, {DeviceClassName: "b.c"}}})
-	if got := strings.Join(Classes(&spec), " "); got != "b.c gpu.nvidia.com" {
-		t.Errorf("classes %q", got)
-	}
 }

@@ -2,7 +2,6 @@ package claims
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -165,18 +164,4 @@ func Named(pod *corev1.Pod) (out []*resourcev1.ResourceClaimTemplate) {
 func chosen(expression string) quantity.MiB {
 	n, _ := strconv.ParseInt(expression[strings.LastIndex(expression, " ")+1:], 10, 64)
 	return quantity.MiB(n)
-}
-
-// Classes are the requested classes of a claim, alternatives included, sorted.
-func Classes(spec *resourcev1.ResourceClaimSpec) (classes []string) {
-	for _, r := range spec.Devices.Requests {
-		if r.Exactly != nil {
-			classes = append(classes, r.Exactly.DeviceClassName)
-		}
-		for _, s := range r.FirstAvailable {
-			classes = append(classes, s.DeviceClassName)
-		}
-	}
-	slices.Sort(classes)
-	return slices.Compact(classes)
 }

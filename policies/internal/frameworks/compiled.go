@@ -1,7 +1,5 @@
 package frameworks
 
-import "slices"
-
 // compiled is a profile with its texts parsed.
 type compiled struct {
 	Profile
@@ -25,15 +23,4 @@ func named(table []*compiled, name string) *compiled {
 		}
 	}
 	return nil
-}
-
-func variableNames(table []*compiled) []string {
-	var names []string
-	for _, p := range table {
-		for name := range p.Variables {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -126,15 +126,6 @@ func link(table []*compiled) error {
 	return nil
 }
 
-// All returns the built-in profiles sorted by name. They are shared: callers only read them.
-func All() []Profile {
-	all := make([]Profile, 0, len(table))
-	for _, p := range table {
-		all = append(all, p.Profile)
-	}
-	return all
-}
-
 // Names returns the names of the built-in profiles, sorted: the first words of framework labels.
 func Names() []string {
 	names := make([]string, 0, len(table))
@@ -142,9 +133,4 @@ func Names() []string {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// ReservedVariables returns every variable that some profile may set, sorted and without repetition.
-func ReservedVariables() []string {
-	return variableNames(table)
 }

@@ -19,12 +19,12 @@ func TestFiles(t *testing.T) {
 		if diff := cmp.Diff(want, Names()); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
-		for _, p := range All() {
+		for _, p := range table {
 			if len(p.Sources) == 0 {
 				t.Errorf("%s names no source", p.Name)
 			}
 		}
-		for _, name := range ReservedVariables() {
+		for _, name := range reservedVariables() {
 			if strings.HasPrefix(name, "NVIDIA_") || strings.HasPrefix(name, "CUDA_MPS_") {
 				t.Errorf("%s belongs to the driver, not to a framework", name)
 			}
@@ -37,11 +37,19 @@ func TestFiles(t *testing.T) {
 		t.Parallel()
 		// Each of these ends the framework, or turns its cap off, when set beside ours.
 		for _, name := range []string{"PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR"} {
-			if slices.Contains(ReservedVariables(), name) {
+			if slices.Contains(reservedVariables(), name) {
 				t.Errorf("a profile may set %s", name)
 			}
 		}
 	})
+}
+
+// reservedVariables are the variables that some profile may set.
+func reservedVariables() (names []string) {
+	for _, p := range table {
+		names = slices.AppendSeq(names, maps.Keys(p.Variables))
+	}
+	return names
 }
 
 func TestLoadErrors(t *testing.T) {

@@ -38,7 +38,7 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	t.Run("values are well formed", func(t *testing.T) {
 		t.Parallel()
-		reserved := ReservedVariables()
+		reserved := reservedVariables()
 		everyCase(func(c sample) {
 			got := For(c.input())
 			seen := map[string]bool{}
