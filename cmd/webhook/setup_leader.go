@@ -115,10 +115,10 @@ func (s *Setup) makePodRunnables(client kubernetes.Interface, counter *usage.Rec
 			func(ctx context.Context) error { watch.Agents.Run(ctx); return nil },
 			func(ctx context.Context) error { return templates.Run(ctx, watch.Pods) },
 			func(ctx context.Context) error {
-				return counter.Run(ctx, usage.Watch{Pods: watch.Pods, Used: watch.Agents.Used})
+				return counter.Run(ctx, watch.Pods, watch.Agents.Used)
 			},
 			func(ctx context.Context) error {
-				return recorder.Run(ctx, peaks.Watch{Pods: watch.Pods, Used: watch.Agents.Used})
+				return recorder.Run(ctx, watch.Pods, watch.Agents.Used)
 			})
 		if observer != nil {
 			all = append(all, func(ctx context.Context) error { return observer.Run(ctx, watch) })

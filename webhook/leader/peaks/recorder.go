@@ -53,13 +53,6 @@ type Recorder struct{ options Options }
 // New returns a Recorder.
 func New(o Options) *Recorder { return &Recorder{o} }
 
-// Watch holds the watches of the leader.
-type Watch struct {
-	Pods cache.SharedIndexInformer // of podcache.Pods
-	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
-	Used func(node, podUID string) (int64, bool)
-}
-
 // session is the work of a Recorder while its replica leads.
 type session struct {
 	*Recorder
@@ -81,12 +74,13 @@ type holder struct {
 	ended   bool
 }
 
-// Run records until ctx ends: while this replica leads. Two that record at once do no harm.
-func (r *Recorder) Run(ctx context.Context, from Watch) error {
-	if !cache.WaitForCacheSync(ctx.Done(), from.Pods.HasSynced) {
+// Run records until ctx ends: while this replica leads. Two that record at once do no harm. Pods are podcache.Pods; used
+// returns the memory, in MiB, that a pod uses as its node last reported, or false if it is not known.
+func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used func(node, podUID string) (int64, bool)) error {
+	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
 		return nil
 	}
-	r.newSession(from.Pods.GetStore(), from.Used).run(ctx)
+	r.newSession(pods.GetStore(), used).run(ctx)
 	return nil
 }
 

@@ -53,13 +53,6 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Watch holds the leader's watches.
-type Watch struct {
-	Pods cache.SharedIndexInformer // of podcache.Pods with Options.PodLabel
-	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
-	Used func(node, podUID string) (int64, bool)
-}
-
 // Recorder counts the holdings of pods.
 type Recorder struct{ options Options }
 
@@ -76,14 +69,15 @@ type session struct {
 	last  *stored // nil: to be read
 }
 
-// Run counts until ctx ends: while this replica leads. Two that count at once do no harm.
-func (r *Recorder) Run(ctx context.Context, from Watch) error {
-	s := r.newSession(from.Used)
-	registered, err := from.Pods.AddEventHandler(s.pods.handler())
+// Run counts until ctx ends: while this replica leads. Two that count at once do no harm. Pods are podcache.Pods with Options.PodLabel;
+// used returns the memory, in MiB, that a pod uses as its node last reported, or false if it is not known.
+func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used func(node, podUID string) (int64, bool)) error {
+	s := r.newSession(used)
+	registered, err := pods.AddEventHandler(s.pods.handler())
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	defer func() { _ = from.Pods.RemoveEventHandler(registered) }()
+	defer func() { _ = pods.RemoveEventHandler(registered) }()
 	if !cache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
 		return nil
 	}
