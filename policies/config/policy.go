@@ -235,8 +235,7 @@ const (
 	defaultReserveMemory    = quantity.MiB(512)
 	defaultReservePerClaim  = quantity.MiB(300)
 	defaultRememberFor      = 24 * time.Hour
-	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
-	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included
+	defaultAllowanceSeveral = quantity.MiB(1024) // context of one process with several GPUs, NCCL's buffers included
 	defaultPipeDirectory    = "/run/nvidia-mps"
 	defaultLogDirectory     = "/var/log/nvidia-mps"
 	defaultGuardGrace       = 2 * time.Second

@@ -2,6 +2,7 @@ package enginememory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -54,13 +55,9 @@ func (c *config) get(names ...string) int {
 }
 
 func (c *config) assume(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	for _, a := range c.assumed {
-		if a == text {
-			return
-		}
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.assumed, text) {
+		c.assumed = append(c.assumed, text)
 	}
-	c.assumed = append(c.assumed, text)
 }
 
 // heads are the attention heads, and those of keys and values of a layer.
