@@ -65,7 +65,6 @@ var policyLayers = layers{"policies", [][]string{
 var webhookLayers = layers{"webhook", [][]string{
 	{
 		"webhook/bounded",
-		"webhook/bounded/boundedtest",
 	},
 	{
 		"webhook/admission/review",
@@ -85,14 +84,12 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/admission/metrics",
 		"webhook/leader/bypass",
 		"webhook/leader/closedclasses",
-		"webhook/leader/days/daystest",
 		"webhook/leader/extendednames",
 		"webhook/leader/nativequota",
 		"webhook/leader/nodecondition",
 		"webhook/leader/quotametrics",
 		"webhook/leader/suggestions",
 		"webhook/leader/usage",
-		"webhook/ledger/ledgertest",
 	},
 	{"webhook/leader/observe"},
 	{
@@ -101,7 +98,6 @@ var webhookLayers = layers{"webhook", [][]string{
 	},
 	{
 		"webhook/admission/cluster",
-		"webhook/admission/cluster/clustertest",
 		"webhook/admission/server",
 	},
 	{

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/memoryapi"
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
 )
 
 // hog is the namespace of the tenant.

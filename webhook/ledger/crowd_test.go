@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 // calls makes each call to the cluster take so long.

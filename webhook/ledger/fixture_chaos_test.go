@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 // bench is one budget, namespace/team-a, of so many slices, and replicas that decide about it.

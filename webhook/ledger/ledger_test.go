@@ -16,8 +16,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 func TestReserve(t *testing.T) {

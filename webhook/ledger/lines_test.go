@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 // uneven makes each call take about so long, and lists half a second.

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpuslice/gpuslice/test/ledgertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 // slowLists makes the lists of one replica take a second, so that others write the ledger meanwhile.

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/sizing"
 	"github.com/gpuslice/gpuslice/policies/sizing/advice"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 )
 
 // recommend writes texts as the leader does, from a part on.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 

@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
 )
 
 // claimSpecs are the largest specs that the API server takes, by what they are full of.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 )
 
 func amounts(prefix string, n int) corev1.ResourceList {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 )
 
 func TestLastGoodPolicy(t *testing.T) {

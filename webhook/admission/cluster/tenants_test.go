@@ -13,7 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 )
 
 // limitOf is the largest slice that a pod of the namespace may have, and its notes.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
 )

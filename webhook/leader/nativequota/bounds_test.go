@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/accounting"
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
 )
 
 // TestQuotasAreSmall: of the largest ResourceQuotas that the API server takes a bounded part is kept, whatever their name.

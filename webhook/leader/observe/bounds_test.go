@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
 )
 
 // TestEventsAreSmall: whoever writes Events has a bounded part of each kept, and the notices of kubelets stay.

@@ -25,7 +25,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/sizing"
 	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/test/abuse"
-	"github.com/gpuslice/gpuslice/webhook/leader/days/daystest"
+	"github.com/gpuslice/gpuslice/test/daystest"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )

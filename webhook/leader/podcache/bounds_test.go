@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
+	"github.com/gpuslice/gpuslice/test/boundedtest"
 )
 
 func largePod(i int) *corev1.Pod {

@@ -23,7 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/leader/days/daystest"
+	"github.com/gpuslice/gpuslice/test/daystest"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )
 
