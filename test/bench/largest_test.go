@@ -198,18 +198,24 @@ func (c *generated) largest(n int) {
 	c.copies(largeOnes/8+1, "", "large", slice)
 }
 
-// decideIn asks for a pod of the namespace, whose quota has its pods listed. Any answer will do.
+// decideIn asks for a pod of the namespace, whose quota has its pods listed. Where a tenant has more than can be read, its own are denied.
 func (c *generated) decideIn(p *install.Process, namespace string) {
 	c.Helper()
 	pod := c.asked()
 	pod.SetNamespace(namespace)
-	deadline := time.Now().Add(time.Minute)
+	deadline, denial := time.Now().Add(time.Minute), ""
 	for asker := c.asker(p); time.Now().Before(deadline); {
-		if answer, err := asker.Create(c.Context(), pod); err == nil && answer.Pod != nil {
+		answer, err := asker.Create(c.Context(), pod)
+		if err == nil && answer.Pod != nil {
 			return
 		}
+		if answer.Denied != nil {
+			denial = answer.Denied.Message
+		}
 	}
-	c.Errorf("no pod of namespace %s gets a slice", namespace)
+	if namespace != hog || denial == "" {
+		c.Errorf("no pod of namespace %s gets a slice: %s", namespace, denial)
+	}
 }
 
 // await waits until it is so.
