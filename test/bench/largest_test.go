@@ -37,7 +37,7 @@ func TestPrintLargest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := counts(t, "GPUSLICE_LARGEST", 1, "200")[0]
+	n := counts(t, "GPUSLICE_LARGEST", 1, "50")[0]
 	fmt.Printf("%-22s %10s %10s %18s %18s\n", "API server", "leader", "replica", "starts among them", "leads among them")
 	for _, old := range []bool{false, true} {
 		printLargest(t, binary, old, n)
