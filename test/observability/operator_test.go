@@ -48,16 +48,28 @@ func (r relabeling) native() map[string]any {
 	return out
 }
 
-// configuration is what Prometheus' operator makes of the PodMonitors, as far as they go, but that each target is read every
-// second.
-func configuration(t *testing.T, kubeconfig string) string {
+// monitors are the PodMonitors: of the webhook, the guards and the agents.
+func monitors(t *testing.T) (all []podMonitor) {
 	t.Helper()
-	var jobs []any
 	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(read(t, shipped+"monitors.yaml")), 4096); ; {
 		var m podMonitor
 		if err := documents.Decode(&m); err != nil {
 			break
 		}
+		all = append(all, m)
+	}
+	if len(all) != 3 {
+		t.Fatalf("monitors.yaml has %d PodMonitors, not 3", len(all))
+	}
+	return all
+}
+
+// configuration is what Prometheus' operator makes of the PodMonitors, as far as they go, but that each target is read every
+// second.
+func configuration(t *testing.T, kubeconfig string) string {
+	t.Helper()
+	var jobs []any
+	for _, m := range monitors(t) {
 		discovery := map[string]any{"role": "pod", "kubeconfig_file": kubeconfig}
 		if !m.Spec.NamespaceSelector.Any {
 			discovery["namespaces"] = map[string]any{"names": []string{m.Metadata.Namespace}}

@@ -1,0 +1,359 @@
+package observability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sigs "sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/child"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/test/markdown"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// openCostVariable names OpenCost's program, which no test builds: its module is none of ours.
+const openCostVariable = "OPENCOST"
+
+// gpuPrice is what a GPU costs in an hour.
+const gpuPrice = 2.40
+
+const (
+	agentsNode   = "agents"   // a GPU of four replicas, and an agent
+	sidecarsNode = "sidecars" // the same without one
+	plainNode    = "plain"    // whole GPUs
+	deviceBytes  = 23028 << 20
+)
+
+// costed is a pod, the part of a GPU that it is to pay for, and what its guard serves beside the truth or in its place.
+type costed struct {
+	namespace, name, node string
+	parts                 float64 // of a slice of a quarter; 0: the GPUs that it requests
+	lies                  string
+	completes             bool // within the time that is computed
+}
+
+// requested is how many GPUs the pod requests.
+func (c costed) requested() int {
+	if c.node == plainNode {
+		return 2
+	}
+	return 1
+}
+
+// costedPods are those of the run. A liar without parts says what no slice can be, and pays for what it requests.
+var costedPods = []costed{
+	{namespace: "vision", name: "train", node: agentsNode, parts: 1},
+	{namespace: "vision", name: "eval", node: agentsNode, parts: 1},
+	{namespace: "vision", name: "done", node: agentsNode, parts: 1, completes: true},
+	{namespace: "research", name: "whole", node: plainNode},
+	{namespace: "search", name: "serve", node: sidecarsNode, parts: 1},
+	// A GPU of less than no memory, beside the one that the agent measures.
+	{namespace: "liars", name: "beside", node: agentsNode, parts: 1, lies: guardMetrics("GPU-9", 5e9, -5e9)},
+	{namespace: "liars", name: "less", node: sidecarsNode, parts: 0.01, lies: guardMetrics("GPU-0", 0.0025*deviceBytes, deviceBytes)},
+	{namespace: "liars", name: "negative", node: sidecarsNode, lies: guardMetrics("GPU-0", -40*deviceBytes, deviceBytes)},
+	{namespace: "liars", name: "infinite", node: sidecarsNode, lies: guardMetrics("GPU-0", math.Inf(1), deviceBytes)},
+	// A GPU so large that the slices of others on it would cost nothing.
+	{namespace: "liars", name: "giant", node: sidecarsNode, parts: 1e-6, lies: guardMetrics("GPU-0", 0.25*deviceBytes, 1e6*deviceBytes)},
+}
+
+// TestOpenCost lets OpenCost compute what slices cost, from what gpuslice, kube-state-metrics and OpenCost serve: with our rules, and
+// without.
+func TestOpenCost(t *testing.T) {
+	program := os.Getenv(openCostVariable)
+	if program == "" {
+		t.Skipf("%s names no program: in a clone of github.com/opencost/opencost run \"go build -o costmodel ./cmd/costmodel\", and set it to that file", openCostVariable)
+	}
+	cluster.Need(t)
+	c := newPricedCluster(t)
+	with, without := c.start(program, true), c.start(program, false)
+	for _, o := range []*openCost{without, with} {
+		o.await(fmt.Sprintf(`count(container_gpu_allocation{namespace=~"vision|search|research|liars"}) == %d`, len(costedPods)))
+	}
+	from := time.Now()
+	time.Sleep(20 * time.Second)
+	c.complete()
+	time.Sleep(40 * time.Second)
+	to := time.Now()
+	free, sliced := without.compute(from, to, "pod"), with.compute(from, to, "pod")
+	for _, p := range costedPods {
+		want := float64(p.requested())
+		if got := free[p.name].hourly() / gpuPrice; math.Abs(got-want) > 0.01 {
+			t.Errorf("without the rules %s/%s costs %.3f GPUs, want %v", p.namespace, p.name, got, want)
+		}
+		if p.parts > 0 {
+			want = p.parts * c.slices[p.name] / deviceBytes
+		}
+		if got := sliced[p.name].hourly() / gpuPrice; math.Abs(got-want) > 0.01 {
+			t.Errorf("with the rules %s/%s costs %.3f GPUs, want %.3f", p.namespace, p.name, got, want)
+		}
+	}
+}
+
+// pricedCluster is a cluster with gpuslice and pods, and what serves metrics beside OpenCost.
+type pricedCluster struct {
+	*testing.T
+	*install.Installation
+	bin    cluster.Bin
+	served *httptest.Server
+	slices map[string]float64 // in bytes, by pod
+}
+
+func newPricedCluster(t *testing.T) *pricedCluster {
+	t.Helper()
+	bin, err := cluster.Build(t.Context(), os.Stderr, append(cluster.ControlPlane(), cluster.Prometheus())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &pricedCluster{T: t, bin: bin, slices: map[string]float64{}}
+	server := cluster.ForTest(t, cluster.Options{Bin: bin})
+	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
+	c.must(err)
+	c.Installation, err = install.New(t.Context(), server, binary, t.TempDir())
+	c.must(err)
+	t.Cleanup(c.Stop)
+	c.must(c.Nodes(t.Context(), costedNodes(t)...))
+	for _, namespace := range []string{"vision", "search", "research", "liars"} {
+		c.must(server.Namespace(t.Context(), namespace, nil))
+	}
+	c.must(c.Policy(t.Context(), "teams", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [vision, search, liars]}\nstrategies: [time-slicing]\n")))
+	c.must(c.Settle(t.Context()))
+	for _, p := range costedPods {
+		c.run(p)
+	}
+	c.served = httptest.NewServer(c)
+	t.Cleanup(c.served.Close)
+	return c
+}
+
+func (c *pricedCluster) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// costedNodes are two nodes with a GPU of four replicas each, and one that shares none.
+func costedNodes(t *testing.T) []*corev1.Node {
+	t.Helper()
+	nodes, err := scenarios.Nodes("a10-timeslicing", "a10-timeslicing", "a100-plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{agentsNode, sidecarsNode, plainNode} {
+		nodes[i].Name, nodes[i].Labels[corev1.LabelHostname] = name, name
+	}
+	return nodes
+}
+
+// run creates a pod, and says that it runs on its node.
+func (c *pricedCluster) run(p costed) {
+	c.Helper()
+	count := resource.MustParse(strconv.Itoa(p.requested()))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "main", Image: "example.com/train:1",
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+			Limits:   corev1.ResourceList{api.ResourceGPU: count},
+		},
+	}}}}
+	if p.node != plainNode {
+		pod.Labels = map[string]string{api.LabelFraction: "0.25"}
+	}
+	pods := c.Server.Client.CoreV1().Pods(p.namespace)
+	made, err := pods.Create(c.Context(), pod, metav1.CreateOptions{})
+	c.must(err)
+	for _, e := range made.Spec.Containers[0].Env {
+		if e.Name == "GPUSLICE_MEMORY_BYTES" {
+			c.slices[p.name], err = strconv.ParseFloat(e.Value, 64)
+			c.must(err)
+		}
+	}
+	c.must(pods.Bind(c.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{}))
+	c.status(p, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+}
+
+func (c *pricedCluster) status(p costed, phase corev1.PodPhase, state corev1.ContainerState) {
+	c.Helper()
+	pods := c.Server.Client.CoreV1().Pods(p.namespace)
+	pod, err := pods.Get(c.Context(), p.name, metav1.GetOptions{})
+	c.must(err)
+	pod.Status.Phase, pod.Status.ContainerStatuses = phase, []corev1.ContainerStatus{{Name: "main", State: state}}
+	_, err = pods.UpdateStatus(c.Context(), pod, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// complete lets the pods end that do.
+func (c *pricedCluster) complete() {
+	c.Helper()
+	for _, p := range costedPods {
+		if p.completes {
+			c.status(p, corev1.PodSucceeded, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}})
+		}
+	}
+}
+
+// guardMetrics are what a guard serves of a container on a device.
+func guardMetrics(device string, slice, memory float64) string {
+	return fmt.Sprintf("gpuslice_guard_memory_peak_bytes{container=\"main\",device=%[1]q} 1\ngpuslice_guard_memory_slice_bytes{container=\"main\"} %[2]v\n"+
+		"gpuslice_guard_device_memory_bytes{device=%[1]q,model=\"x\"} %[3]v\n", device, slice, memory)
+}
+
+// ServeHTTP is kube-state-metrics, the agent and each guard.
+func (c *pricedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if name, ok := strings.CutPrefix(r.URL.Path, "/guards/"); ok {
+		i := slices.IndexFunc(costedPods, func(p costed) bool { return p.name == name })
+		text := costedPods[i].lies
+		if text == "" {
+			text = guardMetrics("GPU-0", c.slices[name], deviceBytes)
+		}
+		fmt.Fprint(w, text)
+		return
+	}
+	if r.URL.Path == "/agent" {
+		fmt.Fprintf(w, "gpuslice_agent_device_memory_bytes{device=\"GPU-0\",model=\"x\"} %d\n", deviceBytes)
+	}
+	for _, p := range costedPods {
+		pod, err := c.Server.Client.CoreV1().Pods(p.namespace).Get(context.Background(), p.name, metav1.GetOptions{})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		running := pod.Status.Phase == corev1.PodRunning
+		of := fmt.Sprintf("namespace=%q,pod=%q,container=\"main\"", p.namespace, p.name)
+		switch {
+		case r.URL.Path != "/agent":
+			// kube-state-metrics has the requests of pods that have ended, too.
+			on := fmt.Sprintf("{%s,uid=%q,node=%q,resource=", of, pod.UID, p.node)
+			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"nvidia_com_gpu\",unit=\"integer\"} %d\n", on, p.requested())
+			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"cpu\",unit=\"core\"} 1\n", on)
+			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"memory\",unit=\"byte\"} %d\n", on, gib)
+			n := 0
+			if running {
+				n = 1
+			}
+			fmt.Fprintf(w, "kube_pod_container_status_running{%s,uid=%q} %d\n", of, pod.UID, n)
+		case running && p.node == agentsNode:
+			fmt.Fprintf(w, "gpuslice_agent_memory_peak_bytes{%s,device=\"GPU-0\"} 1\ngpuslice_agent_memory_slice_bytes{%s} %v\n", of, of, c.slices[p.name])
+		}
+	}
+}
+
+// configuration is Prometheus' for the metrics of the cluster: with what the page tells users to add, or without.
+func (c *pricedCluster) configuration(address string, ours bool) string {
+	c.Helper()
+	target := func(job, path, address string, labels map[string]string) map[string]any {
+		return map[string]any{"job_name": job, "metrics_path": path, "honor_labels": true, "static_configs": []any{map[string]any{"targets": []string{address}, "labels": labels}}}
+	}
+	served := c.served.Listener.Addr().String()
+	scraped := target("opencost", "/metrics", address, nil)
+	jobs := []any{scraped, target("kube-state-metrics", "/kube-state-metrics", served, nil), target("agents", "/agent", served, map[string]string{"node": agentsNode})}
+	guards := monitors(c.T)[1].Spec.PodMetricsEndpoints[0]
+	for _, p := range costedPods {
+		if p.node == sidecarsNode || p.lies != "" {
+			job := target("guard-"+p.name, "/guards/"+p.name, served, map[string]string{"node": p.node, "namespace": p.namespace, "pod": p.name, "container": "gpuslice-guard"})
+			job["honor_labels"], job["metric_relabel_configs"] = guards.HonorLabels, natives(guards.MetricRelabelings)
+			jobs = append(jobs, job)
+		}
+	}
+	config := map[string]any{"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}, "scrape_configs": jobs}
+	if ours {
+		rules, err := filepath.Abs(shipped + "opencost.yaml")
+		c.must(err)
+		config["rule_files"] = []string{rules}
+		text, found := markdown.YAML(markdown.Page{Text: string(read(c.T, shipped+"OPENCOST.md"))}.Blocks(), "metricRelabelings")
+		if !found {
+			c.Fatal("OPENCOST.md shows no metricRelabelings")
+		}
+		var page struct{ MetricRelabelings []relabeling }
+		c.must(sigs.Unmarshal([]byte(text), &page))
+		scraped["metric_relabel_configs"] = natives(page.MetricRelabelings)
+	}
+	text, err := sigs.Marshal(config)
+	c.must(err)
+	return string(text)
+}
+
+// openCost is a running one, and the Prometheus that it reads.
+type openCost struct {
+	*prometheus
+	api string
+}
+
+// start runs Prometheus, and OpenCost once Prometheus has pods.
+func (c *pricedCluster) start(program string, ours bool) *openCost {
+	c.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c.must(err)
+	address := l.Addr().String()
+	_ = l.Close()
+	o := &openCost{startPrometheus(c.T, c.bin["prometheus"], c.configuration(address, ours)), "http://" + address}
+	o.await("count(kube_pod_container_status_running == 1)")
+	dir := c.TempDir()
+	prices := fmt.Sprintf(`{"provider": "custom", "CPU": "0.01", "RAM": "0.001", "GPU": "%v", "gpuLabel": %q}`, gpuPrice, "nvidia.com/gpu.product")
+	c.must(os.WriteFile(filepath.Join(dir, "default.json"), []byte(prices), 0o600))
+	var said bytes.Buffer
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
+	_, port, _ := net.SplitHostPort(address)
+	cmd.Env = []string{"HOME=" + dir, "KUBERNETES_PORT=set", "KUBECONFIG=" + c.Server.Kubeconfig, "PROMETHEUS_SERVER_ENDPOINT=http://" + o.address, "API_PORT=" + port,
+		"CONFIG_PATH=" + dir, "USE_CUSTOM_PROVIDER=true", "CLUSTER_ID=test", "CACHE_WARMING_ENABLED=false", "CLOUD_COST_ENABLED=false", "CUSTOM_COST_ENABLED=false"}
+	ended, err := child.Start(cmd)
+	c.must(err)
+	c.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if c.Failed() {
+			c.Logf("OpenCost said\n%s", said.Bytes()[max(0, said.Len()-20_000):])
+		}
+	})
+	return o
+}
+
+// charge is what OpenCost computes for a pod or a namespace.
+type charge struct {
+	Minutes, GPUHours, GPUCost float64
+}
+
+// hourly is what the GPU costs in an hour in which the pod runs.
+func (c charge) hourly() float64 { return c.GPUCost / c.Minutes * 60 }
+
+// compute asks OpenCost for what the time costs.
+func (o *openCost) compute(from, to time.Time, aggregate string) map[string]charge {
+	o.Helper()
+	query := url.Values{"window": {from.UTC().Format(time.RFC3339) + "," + to.UTC().Format(time.RFC3339)}, "resolution": {"5s"}, "aggregate": {aggregate}}
+	response, err := http.Get(o.api + "/allocation/compute?" + query.Encode())
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Code    int
+		Message string
+		Data    []map[string]charge
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || len(answer.Data) != 1 {
+		o.Fatalf("OpenCost: %v: %+v", err, answer)
+	}
+	return answer.Data[0]
+}
