@@ -2,9 +2,11 @@ package observability
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -41,8 +43,11 @@ const gpuPrice = 2.40
 const (
 	agentsNode   = "agents"   // a GPU of four replicas, and an agent
 	sidecarsNode = "sidecars" // the same without one
+	renamedNode  = "renamed"  // as agents, with the resource nvidia.com/gpu.shared
 	plainNode    = "plain"    // whole GPUs
+	bareNode     = "bare"     // a GPU of four replicas, and no label of GPU Feature Discovery
 	deviceBytes  = 23028 << 20
+	productLabel = "nvidia.com/gpu.product"
 )
 
 // costed is a pod, the part of a GPU that it is to pay for, and what its guard serves beside the truth or in its place.
@@ -53,12 +58,9 @@ type costed struct {
 	completes             bool // within the time that is computed
 }
 
-// requested is how many GPUs the pod requests.
-func (c costed) requested() int {
-	if c.node == plainNode {
-		return 2
-	}
-	return 1
+// asRequested is how many GPUs the pod pays for that pays for what it requests.
+func (c costed) asRequested() float64 {
+	return map[string]float64{plainNode: 2, renamedNode: 0, agentsNode: 1, sidecarsNode: 1}[c.node]
 }
 
 // costedPods are those of the run. A liar without parts says what no slice can be, and pays for what it requests.
@@ -66,6 +68,7 @@ var costedPods = []costed{
 	{namespace: "vision", name: "train", node: agentsNode, parts: 1},
 	{namespace: "vision", name: "eval", node: agentsNode, parts: 1},
 	{namespace: "vision", name: "done", node: agentsNode, parts: 1, completes: true},
+	{namespace: "vision", name: "shared", node: renamedNode, parts: 1},
 	{namespace: "research", name: "whole", node: plainNode},
 	{namespace: "search", name: "serve", node: sidecarsNode, parts: 1},
 	// A GPU of less than no memory, beside the one that the agent measures.
@@ -73,6 +76,7 @@ var costedPods = []costed{
 	{namespace: "liars", name: "less", node: sidecarsNode, parts: 0.01, lies: guardMetrics("GPU-0", 0.0025*deviceBytes, deviceBytes)},
 	{namespace: "liars", name: "negative", node: sidecarsNode, lies: guardMetrics("GPU-0", -40*deviceBytes, deviceBytes)},
 	{namespace: "liars", name: "infinite", node: sidecarsNode, lies: guardMetrics("GPU-0", math.Inf(1), deviceBytes)},
+	{namespace: "liars", name: "nan", node: sidecarsNode, lies: guardMetrics("GPU-0", math.NaN(), deviceBytes)},
 	// A GPU so large that the slices of others on it would cost nothing.
 	{namespace: "liars", name: "giant", node: sidecarsNode, parts: 1e-6, lies: guardMetrics("GPU-0", 0.25*deviceBytes, 1e6*deviceBytes)},
 }
@@ -90,22 +94,33 @@ func TestOpenCost(t *testing.T) {
 	for _, o := range []*openCost{without, with} {
 		o.await(fmt.Sprintf(`count(container_gpu_allocation{namespace=~"vision|search|research|liars"}) == %d`, len(costedPods)))
 	}
+	with.await(fmt.Sprintf("node_gpu_count{node=%q} == 1", agentsNode))
+	with.await(fmt.Sprintf("node_gpu_count{node=%q} == 4", bareNode))
 	from := time.Now()
 	time.Sleep(20 * time.Second)
 	c.complete()
 	time.Sleep(40 * time.Second)
 	to := time.Now()
 	free, sliced := without.compute(from, to, "pod"), with.compute(from, to, "pod")
+	sums := map[string]float64{}
 	for _, p := range costedPods {
-		want := float64(p.requested())
-		if got := free[p.name].hourly() / gpuPrice; math.Abs(got-want) > 0.01 {
-			t.Errorf("without the rules %s/%s costs %.3f GPUs, want %v", p.namespace, p.name, got, want)
+		want := p.asRequested()
+		got, gotFree := sliced[p.name].gpus(), free[p.name].gpus()
+		t.Logf("%s/%s: %.4f GPUs for %.1f minutes, %.4f without the rules", p.namespace, p.name, got, sliced[p.name].Minutes, gotFree)
+		if math.Abs(gotFree-want) > 0.001 {
+			t.Errorf("without the rules %s/%s costs %.4f GPUs, want %v", p.namespace, p.name, gotFree, want)
 		}
 		if p.parts > 0 {
 			want = p.parts * c.slices[p.name] / deviceBytes
 		}
-		if got := sliced[p.name].hourly() / gpuPrice; math.Abs(got-want) > 0.01 {
-			t.Errorf("with the rules %s/%s costs %.3f GPUs, want %.3f", p.namespace, p.name, got, want)
+		if math.Abs(got-want) > 0.001 {
+			t.Errorf("with the rules %s/%s costs %.4f GPUs, want %.4f", p.namespace, p.name, got, want)
+		}
+		sums[p.namespace] += want * gpuPrice * sliced[p.name].Minutes / 60
+	}
+	for namespace, got := range with.compute(from, to, "namespace") {
+		if math.Abs(got.GPUCost-sums[namespace]) > 0.001 {
+			t.Errorf("the namespace %s costs %.4f, want %.4f", namespace, got.GPUCost, sums[namespace])
 		}
 	}
 }
@@ -153,32 +168,39 @@ func (c *pricedCluster) must(err error) {
 	}
 }
 
-// costedNodes are two nodes with a GPU of four replicas each, and one that shares none.
+// costedNodes are nodes with a GPU of four replicas each, one of them without labels, and one that shares none.
 func costedNodes(t *testing.T) []*corev1.Node {
 	t.Helper()
-	nodes, err := scenarios.Nodes("a10-timeslicing", "a10-timeslicing", "a100-plain")
+	nodes, err := scenarios.Nodes("a10-timeslicing", "a10-timeslicing", "a100-plain", "a10-timeslicing", "a10-timeslicing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range []string{agentsNode, sidecarsNode, plainNode} {
+	for i, name := range []string{agentsNode, sidecarsNode, plainNode, bareNode, renamedNode} {
 		nodes[i].Name, nodes[i].Labels[corev1.LabelHostname] = name, name
 	}
+	for _, offered := range []corev1.ResourceList{nodes[4].Status.Capacity, nodes[4].Status.Allocatable} {
+		offered[install.SharedResource] = offered[api.ResourceGPU]
+		delete(offered, api.ResourceGPU)
+	}
+	nodes[4].Labels[productLabel] = "NVIDIA-A10"
+	maps.DeleteFunc(nodes[3].Labels, func(name, _ string) bool { return strings.HasPrefix(name, "nvidia.com/") })
 	return nodes
 }
 
 // run creates a pod, and says that it runs on its node.
 func (c *pricedCluster) run(p costed) {
 	c.Helper()
-	count := resource.MustParse(strconv.Itoa(p.requested()))
+	gpus := resource.MustParse(strconv.Itoa(max(1, int(p.asRequested()))))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "main", Image: "example.com/train:1",
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
-			Limits:   corev1.ResourceList{api.ResourceGPU: count},
-		},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"), api.ResourceGPU: gpus}},
 	}}}}
 	if p.node != plainNode {
 		pod.Labels = map[string]string{api.LabelFraction: "0.25"}
+	}
+	if p.node == renamedNode {
+		pod.Spec.NodeSelector = map[string]string{productLabel: "NVIDIA-A10"}
 	}
 	pods := c.Server.Client.CoreV1().Pods(p.namespace)
 	made, err := pods.Create(c.Context(), pod, metav1.CreateOptions{})
@@ -230,7 +252,8 @@ func (c *pricedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, text)
 		return
 	}
-	if r.URL.Path == "/agent" {
+	node, agent := strings.CutPrefix(r.URL.Path, "/agents/")
+	if agent {
 		fmt.Fprintf(w, "gpuslice_agent_device_memory_bytes{device=\"GPU-0\",model=\"x\"} %d\n", deviceBytes)
 	}
 	for _, p := range costedPods {
@@ -242,18 +265,19 @@ func (c *pricedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		running := pod.Status.Phase == corev1.PodRunning
 		of := fmt.Sprintf("namespace=%q,pod=%q,container=\"main\"", p.namespace, p.name)
 		switch {
-		case r.URL.Path != "/agent":
+		case !agent:
 			// kube-state-metrics has the requests of pods that have ended, too.
-			on := fmt.Sprintf("{%s,uid=%q,node=%q,resource=", of, pod.UID, p.node)
-			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"nvidia_com_gpu\",unit=\"integer\"} %d\n", on, p.requested())
-			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"cpu\",unit=\"core\"} 1\n", on)
-			fmt.Fprintf(w, "kube_pod_container_resource_requests%s\"memory\",unit=\"byte\"} %d\n", on, gib)
+			for name, quantity := range pod.Spec.Containers[0].Resources.Requests {
+				unit := map[corev1.ResourceName]string{corev1.ResourceCPU: "core", corev1.ResourceMemory: "byte"}[name]
+				fmt.Fprintf(w, "kube_pod_container_resource_requests{%s,uid=%q,node=%q,resource=%q,unit=%q} %v\n", of, pod.UID, p.node,
+					strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(string(name)), cmp.Or(unit, "integer"), quantity.AsApproximateFloat64())
+			}
 			n := 0
 			if running {
 				n = 1
 			}
 			fmt.Fprintf(w, "kube_pod_container_status_running{%s,uid=%q} %d\n", of, pod.UID, n)
-		case running && p.node == agentsNode:
+		case running && p.node == node:
 			fmt.Fprintf(w, "gpuslice_agent_memory_peak_bytes{%s,device=\"GPU-0\"} 1\ngpuslice_agent_memory_slice_bytes{%s} %v\n", of, of, c.slices[p.name])
 		}
 	}
@@ -267,7 +291,8 @@ func (c *pricedCluster) configuration(address string, ours bool) string {
 	}
 	served := c.served.Listener.Addr().String()
 	scraped := target("opencost", "/metrics", address, nil)
-	jobs := []any{scraped, target("kube-state-metrics", "/kube-state-metrics", served, nil), target("agents", "/agent", served, map[string]string{"node": agentsNode})}
+	jobs := []any{scraped, target("kube-state-metrics", "/kube-state-metrics", served, nil), target("agents", "/agents/"+agentsNode, served, map[string]string{"node": agentsNode}),
+		target("renamed", "/agents/"+renamedNode, served, map[string]string{"node": renamedNode})}
 	guards := monitors(c.T)[1].Spec.PodMetricsEndpoints[0]
 	for _, p := range costedPods {
 		if p.node == sidecarsNode || p.lies != "" {
@@ -310,7 +335,7 @@ func (c *pricedCluster) start(program string, ours bool) *openCost {
 	o := &openCost{startPrometheus(c.T, c.bin["prometheus"], c.configuration(address, ours)), "http://" + address}
 	o.await("count(kube_pod_container_status_running == 1)")
 	dir := c.TempDir()
-	prices := fmt.Sprintf(`{"provider": "custom", "CPU": "0.01", "RAM": "0.001", "GPU": "%v", "gpuLabel": %q}`, gpuPrice, "nvidia.com/gpu.product")
+	prices := fmt.Sprintf(`{"provider": "custom", "CPU": "0.01", "RAM": "0.001", "GPU": "%v", "gpuLabel": %q}`, gpuPrice, productLabel)
 	c.must(os.WriteFile(filepath.Join(dir, "default.json"), []byte(prices), 0o600))
 	var said bytes.Buffer
 	cmd := exec.Command(program)
@@ -330,13 +355,13 @@ func (c *pricedCluster) start(program string, ours bool) *openCost {
 	return o
 }
 
-// charge is what OpenCost computes for a pod or a namespace.
+// charge is what a pod or a namespace costs by OpenCost.
 type charge struct {
-	Minutes, GPUHours, GPUCost float64
+	Minutes, GPUCost float64
 }
 
-// hourly is what the GPU costs in an hour in which the pod runs.
-func (c charge) hourly() float64 { return c.GPUCost / c.Minutes * 60 }
+// gpus is how many GPUs cost as much while the pod runs.
+func (c charge) gpus() float64 { return c.GPUCost / gpuPrice / c.Minutes * 60 }
 
 // compute asks OpenCost for what the time costs.
 func (o *openCost) compute(from, to time.Time, aggregate string) map[string]charge {
