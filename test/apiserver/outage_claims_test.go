@@ -155,6 +155,7 @@ func (a *tenant) attackInOutage() {
 			"a template of slices":         claimant("p", ofTemplate("gpuslice-4396mi")),
 			"another pod's slice":          claimant("p", ofClaim("train-gpuslice-x2b7k")),
 			"another pod's, its name cut":  claimant("p", ofClaim(strings.Repeat("t", 49)+"-gpusl-x2b7k")),
+			"another's extended resource":  claimant("p", ofClaim("train-extended-resources-x2b7k")),
 			"a claim by gpuslice's name":   claimant("p", corev1.PodResourceClaim{Name: "gpuslice", ResourceClaimTemplateName: new("nic")}),
 			"the slice's label on the pod": labeledPod(claimant("p", ofTemplate("nic")), api.LabelTier),
 		} {
