@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,15 +60,21 @@ func countClaims(classes accounting.DeviceClasses, specs []*resourcev1.ResourceC
 	return others, gpus
 }
 
-// claimsByNamespace are the specs of claims and templates.
+// unnameable are the names of claims that no further pod may name while gpuslice is down (deploy/50-webhooks.yaml).
+var unnameable = regexp.MustCompile("-(gpuslice|extended-resources-)|^.{60}")
+
+// claimsByNamespace are the specs of templates, and of claims that pods may name.
 func (f *Facts) claimsByNamespace() map[string][]*resourcev1.ResourceClaimSpec {
 	out := map[string][]*resourcev1.ResourceClaimSpec{}
-	for _, all := range []map[string]*resourcev1.ResourceClaimSpec{f.DeviceClaims.Claims, f.DeviceClaims.Templates} {
+	add := func(all map[string]*resourcev1.ResourceClaimSpec, named func(name string) bool) {
 		for key, spec := range all {
-			namespace, _, _ := strings.Cut(key, "/")
-			out[namespace] = append(out[namespace], spec)
+			if namespace, name, _ := strings.Cut(key, "/"); named(name) {
+				out[namespace] = append(out[namespace], spec)
+			}
 		}
 	}
+	add(f.DeviceClaims.Claims, func(name string) bool { return !unnameable.MatchString(name) })
+	add(f.DeviceClaims.Templates, func(string) bool { return true })
 	return out
 }
 

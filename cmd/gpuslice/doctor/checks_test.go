@@ -254,6 +254,17 @@ func claimTemplate(class string) change {
 	}
 }
 
+// madeByScheduler has claims of these names in the place of templates.
+func madeByScheduler(names ...string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.DeviceClaims.Claims = map[string]*resourcev1.ResourceClaimSpec{}
+		for _, name := range names {
+			f.DeviceClaims.Claims["team-a/"+name] = f.DeviceClaims.Templates["team-a/x"]
+		}
+		f.DeviceClaims.Templates = nil
+	}
+}
+
 // published is a GPU of NVIDIA's driver that claims share, each taking so much by default; "": they do not share it.
 func published(node, taken string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -386,6 +397,8 @@ func rows(t *testing.T) []row {
 		{"claims of other devices in a namespace that fails open for them", []change{openForClaims("quota: {slices: 4}\n", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("nic")}, "outage-claims", "", ""},
 		{"a namespace that fails open for claims of GPUs", []change{openForClaims("claims: count\n", ""), claimTemplate("nic")}, "outage-claims", Warning, "beyond what policy allows"},
 		{"claims of GPUs from before", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com")}, "outage-claims", Warning, "beyond what policy allows"},
+		{"claims that no pod may name in an outage", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com"),
+			madeByScheduler("train-extended-resources-x2b7k", strings.Repeat("t", 58)+"x2b7k")}, "outage-claims", "", ""},
 		{"claims of GPUs that no policy limits", []change{openForClaims("mode: off\n", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
 		{"claims that are not read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1beta2")}, "open-classes", Warning, "counts no claims"},
 		{"claims that are read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1")}, "open-classes", "", ""},
