@@ -1,6 +1,8 @@
 package deploy_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -89,6 +91,19 @@ func TestValidatingEntries(t *testing.T) {
 		beside.Name, beside.MatchConditions, beside.FailurePolicy, claims.Name, claims.MatchConditions, claims.FailurePolicy = "", nil, nil, "", nil, nil
 		if diff := cmp.Diff(beside, claims); diff != "" {
 			t.Errorf("they differ in more (-beside claims +claims)\n%s", diff)
+		}
+	})
+	t.Run("the README has Flux ignore what is written of each entry", func(t *testing.T) {
+		t.Parallel()
+		page, err := os.ReadFile("README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(validating(t))
+		for _, want := range []string{fmt.Sprintf("one path for each webhook, at most %d:\n", n), fmt.Sprintf("and so on, to /webhooks/%d\n", n-1)} {
+			if !strings.Contains(string(page), want) {
+				t.Errorf("it has no %q", want)
+			}
 		}
 	})
 	t.Run("a changed pod is validated whatever its labels", func(t *testing.T) {
