@@ -1,6 +1,6 @@
 // Package closedclasses writes on each namespace of which device classes nobody claims devices there, if policy denies
-// claims of GPUs: a pod is checked once, and a claim of its name can be recreated afterwards. The API server reads it
-// (deploy/58-claims.yaml), also while nothing of ours runs.
+// claims of GPUs, since a pod is checked once, and a claim of its name can be recreated afterwards; or if the namespace
+// fails open for claims. The API server reads it (deploy/58-claims.yaml), also while nothing of ours runs.
 package closedclasses
 
 import (
@@ -58,7 +58,7 @@ func (w *Writer) sync(ctx context.Context) {
 			continue
 		}
 		if failed = err.Error(); failed != w.logged {
-			w.Log.Error(err, "the API server admits claims of GPUs that policy denies; pods that name them are denied", "object", "Namespace "+ns.Name)
+			w.Log.Error(err, "the API server still admits claims of GPUs that are to be closed", "object", "Namespace "+ns.Name)
 		}
 	}
 	w.logged = failed
