@@ -20,7 +20,7 @@ func checkNamespaceLabels(f *Facts) []Finding {
 					continue
 				}
 				all = append(all, newFinding(Warning, "a label of a namespace has no effect").With(object("namespace", "", ns.Name), name, value).
-					WithRemedy("write %s: %s, or remove it: kubectl label namespace %s %s-", label, strings.Join(accepted[label], " or "), ns.Name, name))
+					WithRemedy(`write %s: "%s", or remove it: kubectl label namespace %s %s-`, label, strings.Join(accepted[label], `" or "`), ns.Name, name))
 			}
 		}
 	}

@@ -346,3 +346,13 @@ func kubelets(version string) change {
 		}
 	}
 }
+
+// TestNamespaceLabelRemedy: a manifest takes the values as the remedy has them, "true" in quotes.
+func TestNamespaceLabelRemedy(t *testing.T) {
+	for key, want := range map[string]string{"gpuslice.dev/bypass": `gpuslice.dev/bypass: "true",`, "gpuslice.dev/fail": `gpuslice.dev/fail: "open" or "open-for-claims",`} {
+		found := checkNamespaceLabels(facts(t, labeled(key, "yes")))
+		if len(found) != 1 || !strings.Contains(found[0].Remedy, want) {
+			t.Errorf("%+v, want a remedy with %s", found, want)
+		}
+	}
+}
