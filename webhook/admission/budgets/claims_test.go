@@ -40,7 +40,10 @@ func TestClaims(t *testing.T) {
 				class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}}
 				was := clustertest.Namespace("team-b", nil)
 				was.Annotations = map[string]string{"gpuslice.dev/closed-classes": "x"}
-				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, clustertest.Namespace("team-c", map[string]string{api.LabelFail: api.FailOpenForClaims}), claim, class, clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a, team-c]}\n"+policy))
+				open := map[string]string{api.LabelFail: api.FailOpenForClaims}
+				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, clustertest.Namespace("team-c", open), clustertest.Namespace("team-d", open), claim, class,
+					clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a, team-c]}\n"+policy),
+					clustertest.PolicyMap("d", 10, "namespaces: {names: [team-d]}\n"), clustertest.PolicyMap("e", 10, "namespaces: {names: [team-d]}\n"))
 				client.Discovery().(*fakediscovery.FakeDiscovery).Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1"}}
 				w, end := start(t, client)
 				defer end()
@@ -57,7 +60,7 @@ func TestClaims(t *testing.T) {
 				for _, ns := range differ {
 					got[ns.Name] = ns.Closed
 				}
-				if got["team-c"] != "gpu.nvidia.com,mig.nvidia.com" {
+				if both := "gpu.nvidia.com,mig.nvidia.com"; got["team-c"] != both || got["team-d"] != both { // two policies name the last
 					t.Errorf("closed where pods with claims are admitted in outages: %v", differ)
 				}
 				if _, other := got["team-b"]; !other || got["team-a"] != want.closed || strings.Contains(got["team-b"], "x") {

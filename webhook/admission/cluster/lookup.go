@@ -101,7 +101,7 @@ func (w *Watcher) Governed() (out []governed.Namespace, err error) {
 }
 
 // ClosedClasses are the namespaces whose annotation does not name the device classes that are closed there. Where a policy cannot be
-// read, the annotation stays. An error: they are not read yet.
+// read, the annotation stays, or closes those of GPUs where pods with claims are admitted in outages. An error: they are not read yet.
 func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) {
 	snapshot, err := w.Snapshot()
 	if err != nil {
@@ -114,8 +114,14 @@ func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) 
 	closed := map[rule]string{}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if in.PolicyError != nil || ns.DeletionTimestamp != nil || ns.Name == w.options.Namespace {
+		if ns.DeletionTimestamp != nil || ns.Name == w.options.Namespace {
 			return
+		}
+		if in.PolicyError != nil {
+			if ns.Labels[api.LabelFail] != api.FailOpenForClaims || ns.Annotations[api.AnnotationClosedClasses] != "" {
+				return
+			}
+			in.Policy = &config.Policy{}
 		}
 		by := rule{in.Policy, ns.Labels[api.LabelFail]}
 		want, known := closed[by]
