@@ -9,9 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// acceleratorLabels are those by which Cluster Autoscaler knows nodes with GPUs: one for each of its cloud providers.
-var acceleratorLabels = []string{"k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator", "accelerator", "kubernetes.azure.com/accelerator",
-	"cluster-api/accelerator"}
+// acceleratorLabels are those by which Cluster Autoscaler 1.36 knows nodes with GPUs: what its cloud providers return as GPULabel.
+var acceleratorLabels = []string{
+	"accelerator", "aliyun.accelerator/nvidia_name", "baidu/nvidia_name", "bke.bizflycloud.vn/gpu-node", "cherryservers.com/gpu",
+	"civo.com/gpu-node", "cloud.brightbox.com/gpu-node", "cloud.digitalocean.com/gpu-node", "cloud.google.com/gke-accelerator",
+	"cloud.tencent.com/tke-accelerator", "cluster-api/accelerator", "hcloud/gpu-node", "k8s.amazonaws.com/accelerator", "k8s.scw.cloud/gpu",
+	"kubernetes.azure.com/accelerator", "magnum.openstack.org/gpu", "node.kubernetes.ovhcloud.com/gpu",
+}
 
 // checkAcceleratorLabels looks for nodes that Cluster Autoscaler waits for: by their label they have GPUs, and none has the one name that it knows.
 func checkAcceleratorLabels(f *Facts) []Finding {

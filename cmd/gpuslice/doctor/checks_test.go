@@ -404,6 +404,7 @@ func rows(t *testing.T) []row {
 		{"claims that are read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1")}, "open-classes", "", ""},
 		{"shares that Cluster Autoscaler does not know", []change{nodes("l4-timeslicing-renamed"), label("k8s.amazonaws.com/accelerator", "nvidia-l4")},
 			"accelerator-labels", Warning, "#8095"},
+		{"the label of a smaller cloud", []change{nodes("l4-timeslicing-renamed"), label("k8s.scw.cloud/gpu", "")}, "accelerator-labels", Warning, "#8095"},
 		{"shares that keep the name", []change{nodes("gke-t4-timesharing")}, "accelerator-labels", "", ""},
 		{"shares without a label of a cloud", []change{nodes("l4-timeslicing-renamed")}, "accelerator-labels", "", ""},
 		{"a NodePool without overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4")}, "node-overlays", Warning, "starts no node"},
