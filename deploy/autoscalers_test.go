@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/test/autoscalers"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -122,26 +122,13 @@ func karpenterNode(t *testing.T, documents []string) *corev1.Node {
 // taggedNode is the node that Cluster Autoscaler builds from the page's tags.
 func taggedNode(t *testing.T, documents []string) *corev1.Node {
 	t.Helper()
-	const prefix = "k8s.io/cluster-autoscaler/node-template/"
 	var tags map[string]string
-	if err := yaml.Unmarshal([]byte(containing(t, documents, prefix)), &tags); err != nil {
+	if err := yaml.Unmarshal([]byte(containing(t, documents, autoscalers.TagPrefix)), &tags); err != nil {
 		t.Fatal(err)
 	}
-	node := &corev1.Node{}
-	node.Labels, node.Status.Capacity = map[string]string{}, corev1.ResourceList{}
-	for tag, value := range tags {
-		kind, name, _ := strings.Cut(strings.TrimPrefix(tag, prefix), "/")
-		switch kind {
-		case "label":
-			node.Labels[name] = value
-		case "taint":
-			of, effect, _ := strings.Cut(value, ":")
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: name, Value: of, Effect: corev1.TaintEffect(effect)})
-		case "resources":
-			node.Status.Capacity[corev1.ResourceName(name)] = resource.MustParse(value)
-		default:
-			t.Errorf("tag %s", tag)
-		}
+	node, err := autoscalers.TaggedNode(tags)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return node
 }
