@@ -11,7 +11,7 @@ import (
 
 func TestReproducible(t *testing.T) {
 	// Built twice: here, with what Go has in its cache, and in a copy of the sources, with flags in the environment and no commit
-	// to name. The guard's image is compiled anew there, with cgo and without. The others, which take Go minutes, come from
+	// to name. The guard's image is compiled again there, with cgo and without. The others, which take minutes to compile, come from
 	// the cache: all have the same flags.
 	t.Run("another checkout gives the same images", func(t *testing.T) {
 		here := options(t)
