@@ -86,7 +86,7 @@ var costedPods = []costed{
 func TestOpenCost(t *testing.T) {
 	program := os.Getenv(openCostVariable)
 	if program == "" {
-		t.Skipf("%s names no program: in a clone of github.com/opencost/opencost run \"go build -o costmodel ./cmd/costmodel\", and set it to that file", openCostVariable)
+		t.Skipf("needs OpenCost, which no Go module proxy has: set GPUSLICE_TEST=apiserver and %s=PROGRAM (github.com/opencost/opencost)", openCostVariable)
 	}
 	cluster.Need(t)
 	c := newPricedCluster(t)
@@ -97,9 +97,9 @@ func TestOpenCost(t *testing.T) {
 	with.await(fmt.Sprintf("node_gpu_count{node=%q} == 1", agentsNode))
 	with.await(fmt.Sprintf("node_gpu_count{node=%q} == 4", bareNode))
 	from := time.Now()
-	time.Sleep(20 * time.Second)
+	time.Sleep(20 * time.Second) // in which each pod costs
 	c.complete()
-	time.Sleep(40 * time.Second)
+	time.Sleep(40 * time.Second) // in which all but the completed one do
 	to := time.Now()
 	free, sliced := without.compute(from, to, "pod"), with.compute(from, to, "pod")
 	sums := map[string]float64{}
