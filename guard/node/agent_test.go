@@ -319,17 +319,17 @@ func TestAgentAsksWhoIsIdle(t *testing.T) {
 				w := still("idle")
 				w.pods[0].limits.IdleTerminate = c.period
 				idle := w.run(10, w.pods[0], "trainer", 7)
-				asked := false
+				asked := map[bool]bool{} // whether again, before the signal
 				w.watch(t, time.Minute, func(a *node.Agent) {
 					if c.known {
-						a.Idle = func(context.Context, string, bool) []guard.Idle {
-							asked = true
+						a.Idle = func(_ context.Context, _ string, again bool) []guard.Idle {
+							asked[again] = true
 							return []guard.Idle{{Container: "trainer", Since: time.Now().Add(-c.period), For: c.period}}
 						}
 					}
 				})
-				if asked != c.asked || !c.asked && !idle.alive {
-					t.Errorf("asked %v, it lives: %v", asked, idle.alive)
+				if asked[false] != c.asked || asked[true] != c.asked || !c.asked && !idle.alive {
+					t.Errorf("asked %v, again %v, it lives: %v", asked[false], asked[true], idle.alive)
 				}
 			})
 		})

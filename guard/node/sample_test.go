@@ -20,6 +20,9 @@ func TestSampleOf(t *testing.T) {
 	s := Sample{Devices: []Device{d}}
 	for _, uid := range []string{"a", "b"} {
 		part := s.of(Pod{UID: uid, Containers: map[string]string{"c": "trainer"}}, map[string]bool{})
+		if !part.Shared {
+			t.Errorf("pod %s alone reports that the sample came late", uid)
+		}
 		for i, p := range part.Devices[0].Everyone {
 			want := ""
 			if d.Processes[i].Member.PodUID == uid {

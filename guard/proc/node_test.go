@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,6 +115,23 @@ func TestNodeTerminatesContainer(t *testing.T) {
 	}
 	unharmed(t, scorer)
 	unharmed(t, neighbor)
+}
+
+func TestNodeNamed(t *testing.T) {
+	t.Parallel()
+	trainer, scorer := start(t, "ignores"), start(t, "ignores")
+	pod := onNode(t, podA, map[string]*process{podA + "/trainer": trainer, podA + "/scorer": scorer})
+	for _, c := range []struct {
+		order guard.Order
+		want  int
+	}{
+		{guard.Order{Kind: guard.TerminateContainer, Container: "trainer", Process: guard.Process{PID: scorer.Process.Pid}}, trainer.Process.Pid},
+		{guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Process: guard.Process{PID: scorer.Process.Pid}}, scorer.Process.Pid},
+	} {
+		if got := pod.Named(c.order); !slices.Contains(got, c.want) || len(got) != 1 {
+			t.Errorf("%v names %v, want %d", c.order.Kind, got, c.want)
+		}
+	}
 }
 
 // TestNodeDoesNotTerminate: what is not the pod's by the time of the signal is

@@ -203,6 +203,24 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+func TestCgroup(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t, "testdata/v1.txtar")
+	table, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(root, "20/root/sys/fs/cgroup")
+	if err := os.MkdirAll(want, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for pid, want := range map[int]string{20: want, 1 << 22: ""} {
+		if got := table.Cgroup(pid); got != want {
+			t.Errorf("process %d: %q, want %q", pid, got, want)
+		}
+	}
+}
+
 // TestFind: a process of another container of the pod may be terminated, and nothing
 // else may.
 func TestFind(t *testing.T) {
