@@ -228,6 +228,43 @@ func TestAgentDeviceFault(t *testing.T) {
 	})
 }
 
+// mapped reads a process that maps memory which another exports: it is listed with it, and the device has it once.
+type mapped struct {
+	devicesReader
+	pid int
+}
+
+// Read implements node.Reader.
+func (m mapped) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
+	devices, err := m.devicesReader.Read(ctx, maxAge)
+	for i := range devices {
+		for _, p := range devices[i].Processes {
+			if p.PID == m.pid {
+				devices[i].UsedBytes -= p.UsedBytes
+			}
+		}
+	}
+	return devices, err
+}
+
+// A pod's own memory that is listed twice is not counted among what others share: it is certain, and nothing is reported.
+func TestAgentKnowsWhatAPodShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := still("shares", "neighbor")
+		exporter := w.run(10, w.pods[0], "trainer", 6)
+		w.run(20, w.pods[1], "trainer", 7) // so that the device has more in use than the limit
+		time.AfterFunc(10*time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.run(11, w.pods[0], "trainer", 6)
+		})
+		r := w.watch(t, time.Minute, func(a *node.Agent) { a.Reader = mapped{devicesReader{w}, 11} })
+		if got := r.messages[w.pods[0].uid]; len(got) > 0 || !exporter.alive || !w.processes[11].alive {
+			t.Errorf("reported %q; the exporter lives: %v, who maps it: %v", got, exporter.alive, w.processes[11].alive)
+		}
+	})
+}
+
 // endsPod is the handle of a process with which its pod ends.
 type endsPod struct {
 	proc.Handle
