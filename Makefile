@@ -77,7 +77,7 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e -skip '^TestAgent'
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e -run '^TestAgent'
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/dra ./test/chart ./test/observability
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 2 ./test/chart ./test/dra ./test/observability ./test/cdi
 
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
 	GPUSLICE_TEST=vm go test $(GOFLAGS) -count=1 -timeout 10m ./test/cgroupv2
