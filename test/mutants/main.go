@@ -101,7 +101,7 @@ func (o options) choose(folder string) ([]mutant, error) {
 	if o.most > 0 {
 		chosen = chosen[:min(o.most, len(chosen))]
 	}
-	chosen = chosen[min(o.skip, len(chosen)):]
+	chosen = chosen[min(max(o.skip, 0), len(chosen)):]
 	slices.Sort(chosen)
 	some := make([]mutant, 0, len(chosen))
 	for _, i := range chosen {
