@@ -100,13 +100,24 @@ func (r *reference) below(path string, f object) (items []string) {
 	r.first[key] = path
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		name, f := path+"."+name, fields[name].(object)
-		item := fmt.Sprintf("- `%s`: %s", name, kindOf(name, f))
-		if text, _ := f["description"].(string); text != "" {
-			item += ". " + strings.TrimSuffix(title(text), ".")
+		text, _ := f["description"].(string)
+		inside := r.below(name, f)
+		if text != "" || len(inside) == 0 {
+			items = append(items, line(name, kindOf(name, f), text))
 		}
-		items = append(append(items, item), r.below(name, f)...)
+		items = append(items, inside...)
 	}
 	return items
+}
+
+// line is one of the page. A description that begins with the field's name goes on without it.
+func line(path, kind, text string) string {
+	field := path[strings.LastIndex(path, ".")+1:]
+	text = regexp.MustCompile(`(?i)^`+field+` (is|are) `).ReplaceAllString(text, "")
+	if text == "" {
+		return fmt.Sprintf("- `%s`: %s", path, kind)
+	}
+	return fmt.Sprintf("- `%s`: %s. %s", path, kind, strings.TrimSuffix(title(text), "."))
 }
 
 // ofKubernetes are fields with objects that users write in manifests, too.
