@@ -127,7 +127,7 @@ func (c *csvReader) row(line []byte) (err error) {
 		if mib, err = parseMemory(slice, c.sliceInBytes); err != nil {
 			return err
 		}
-		s.record.setSlice(mib)
+		setMemory(&s.record.Slice, mib)
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ const (
 	terminationsOfHour = "terminations:increase1h"
 )
 
-// metricUse returns the function that takes the samples of a series.
-type metricUse func(*Records, *series) func(seconds, value float64)
+// metricUse takes a sample of a series.
+type metricUse func(r *Records, s *series, seconds, value float64)
 
 // metricUses are the known metrics: those of gpuslice's agents and guards, of DCGM exporter, and of inference engines.
 var metricUses = map[string]metricUse{
@@ -44,7 +44,7 @@ var metricUses = map[string]metricUse{
 	warningsOfHour:                      useHours(nearLimit),
 	terminationsOfHour:                  useHours(terminated),
 	lastTerminated:                      useCounter(terminated),
-	dcgmUsed:                            useMiB,
+	dcgmUsed:                            (*Records).add, // MiB
 	dcgmFree:                            useFree,
 	"DCGM_FI_DEV_FB_TOTAL":              useDevice,
 	"vllm:kv_cache_usage_perc":          useEngine,
@@ -52,56 +52,53 @@ var metricUses = map[string]metricUse{
 	"sglang:token_usage":                useEngine,
 }
 
-func useBytes(r *Records, s *series) func(seconds, value float64) {
-	return func(seconds, value float64) { r.add(s, seconds, value/mebibyte) }
-}
-
-func useMiB(r *Records, s *series) func(seconds, value float64) {
-	return func(seconds, value float64) { r.add(s, seconds, value) }
-}
+func useBytes(r *Records, s *series, seconds, value float64) { r.add(s, seconds, value/mebibyte) }
 
 // usePeak takes a peak when it rises: what happened between two samples. What the first one is of may be long ago, or, where the
 // container appeared later than others, what happened since (notePeaks).
-func usePeak(r *Records, s *series) func(seconds, value float64) {
-	return func(seconds, value float64) {
-		c := &s.counter
-		if !(value >= 0) {
-			return
-		}
-		if c.known && value > c.before {
-			r.add(s, seconds, value/mebibyte)
-		}
-		if !c.known {
-			c.first, c.began, c.peak = value, seconds, true
-		}
-		c.before, c.known = value, true
+func usePeak(r *Records, s *series, seconds, value float64) {
+	c := &s.counter
+	if !(value >= 0) {
+		return
 	}
+	if c.known && value > c.before {
+		r.add(s, seconds, value/mebibyte)
+	}
+	if !c.known {
+		c.first, c.began, c.peak = value, seconds, true
+	}
+	c.before, c.known = value, true
 }
 
-func useSlice(_ *Records, s *series) func(seconds, value float64) {
-	return func(_, value float64) { s.record.setSlice(value / mebibyte) }
-}
-
-func useDevice(_ *Records, s *series) func(seconds, value float64) {
-	return func(_, value float64) { s.record.setDevice(value) }
-}
+func useSlice(_ *Records, s *series, _, value float64)  { setMemory(&s.record.Slice, value/mebibyte) }
+func useDevice(_ *Records, s *series, _, value float64) { setMemory(&s.record.Device, value) }
 
 func nearLimit(e *sizing.Events) *int  { return &e.NearLimit }
 func terminated(e *sizing.Events) *int { return &e.Terminated }
 
-// useCounter adds up the increases of a counter of events.
+// useCounter adds up the increases of a counter of events. When it falls it began again from zero.
 func useCounter(of func(*sizing.Events) *int) metricUse {
-	return func(_ *Records, s *series) func(seconds, value float64) { return s.increases(of(&s.record.Events)) }
+	return func(_ *Records, s *series, seconds, value float64) {
+		c, sum := &s.counter, of(&s.record.Events)
+		switch {
+		case !(value >= 0 && value < maxCount) || c.known && seconds < c.latest:
+			return
+		case !c.known:
+			c.first, c.began, c.sum = value, seconds, sum
+		case value >= c.before:
+			*sum += int(value - c.before)
+		default:
+			*sum += int(value)
+		}
+		c.before, c.latest, c.known = value, seconds, true
+	}
 }
 
 // useHours adds up the hourly increases of a counter of events, which Prometheus extrapolates to a fraction.
 func useHours(of func(*sizing.Events) *int) metricUse {
-	return func(_ *Records, s *series) func(seconds, value float64) {
-		sum := of(&s.record.Events)
-		return func(_, value float64) {
-			if value > 0 && value < maxCount {
-				*sum += int(math.Round(value))
-			}
+	return func(_ *Records, s *series, _, value float64) {
+		if value > 0 && value < maxCount {
+			*of(&s.record.Events) += int(math.Round(value))
 		}
 	}
 }
@@ -118,38 +115,16 @@ type counter struct {
 	peak           bool    // it is of memory
 }
 
-// increases adds up the increases of a counter. When it falls it began again from zero.
-func (s *series) increases(sum *int) func(seconds, value float64) {
-	c := &s.counter
-	return func(seconds, value float64) {
-		switch {
-		case !(value >= 0 && value < maxCount) || c.known && seconds < c.latest:
-			return
-		case !c.known:
-			c.first, c.began, c.sum = value, seconds, sum
-		case value >= c.before:
-			*sum += int(value - c.before)
-		default:
-			*sum += int(value)
-		}
-		c.before, c.latest, c.known = value, seconds, true
-	}
-}
-
 // useFree notes the least free memory: beside the highest use, the memory of the GPU.
-func useFree(_ *Records, s *series) func(seconds, value float64) {
-	return func(_, value float64) {
-		if r := s.record; value >= 0 && value < 1<<24 && (r.free < 0 || value < r.free) {
-			r.free = value
-		}
+func useFree(_ *Records, s *series, _, value float64) {
+	if r := s.record; value >= 0 && value < 1<<24 && (r.free < 0 || value < r.free) {
+		r.free = value
 	}
 }
 
 // useEngine notes the highest part of its cache that an engine uses.
-func useEngine(_ *Records, s *series) func(seconds, value float64) {
-	return func(_, value float64) {
-		if value > 0 && value <= 1 {
-			s.record.EngineUse = max(s.record.EngineUse, value)
-		}
+func useEngine(_ *Records, s *series, _, value float64) {
+	if value > 0 && value <= 1 {
+		s.record.EngineUse = max(s.record.EngineUse, value)
 	}
 }

@@ -5,16 +5,13 @@ import "regexp"
 // Owner makes the pods of a workload. Kind is "" if it is unknown from the name of a pod.
 type Owner struct{ Kind, Name string }
 
-// workload is the workload of pods, by their names.
-type workload struct{ namespace, name string }
-
 // useOwner notes what makes the pods of a workload, as kube-state-metrics knows it, where that is more than the name of a pod shows: a
 // Deployment has ReplicaSets, and a CronJob has Jobs, with names of their own.
-func (r *Records) useOwner(l labels, o Owner) func(seconds, value float64) {
+func (r *Records) useOwner(l labels, o Owner) take {
 	byName := OwnerOf(l.pod)
 	inBetween := o.Kind == "ReplicaSet" && byName.Kind == "Deployment" || o.Kind == "Job" && byName.Kind == "CronJob"
 	if !inBetween && len(o.Kind) <= maxName && len(o.Name) <= maxName && len(r.owners) < MaxWorkloads {
-		r.owners[workload{l.namespace, byName.Name}] = o
+		r.owners[Key{Namespace: l.namespace, Workload: byName.Name}] = o
 	}
 	return ignore
 }
@@ -22,7 +19,7 @@ func (r *Records) useOwner(l labels, o Owner) func(seconds, value float64) {
 // noteOwners gives each record the owner of its pods.
 func (r *Records) noteOwners() {
 	for key, record := range r.byKey {
-		if o, known := r.owners[workload{key.Namespace, key.Workload}]; known {
+		if o, known := r.owners[key.workload()]; known {
 			record.Owner = o
 		}
 	}

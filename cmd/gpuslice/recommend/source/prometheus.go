@@ -223,22 +223,12 @@ func (p *Prometheus) Read(ctx context.Context, from, until time.Time, progress f
 	records.Until = float64(last.Unix())
 	all := float64(len(queries) + len(dcgmQueries))
 	for i, q := range append(slices.Clone(queries), dcgmQueries...) {
-		chunk := queryChunk
-		for start := first; !start.After(last); {
+		err := p.each(ctx, ranges{first, last.Add(queryStep), queryStep, errSlow, func(start, end time.Time) url.Values {
 			progress((float64(i) + float64(start.Sub(first))/float64(last.Sub(first)+queryStep)) / all)
-			end := start.Add(chunk - queryStep)
-			if end.After(last) {
-				end = last
-			}
-			err := p.rangeQuery(ctx, records, url.Values{"query": {q.query}, "start": {stamp(start)}, "end": {stamp(end)}}, q.metric)
-			if err != nil && chunk > queryStep && strings.Contains(err.Error(), tooManySamples) {
-				chunk = (chunk / 2).Truncate(queryStep)
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("query Prometheus (%s): %w", p.name, err)
-			}
-			start = end.Add(queryStep)
+			return url.Values{"query": {q.query}, "start": {stamp(start)}, "end": {stamp(end.Add(-queryStep))}}
+		}, func(answer io.Reader) error { return records.ReadRangeQuery(answer, q.metric) }})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return records, nil
@@ -252,19 +242,50 @@ func stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 // errSlow is returned if an answer takes longer than queryTimeout.
 var errSlow = fmt.Errorf("no answer to the query of a day within %s: set --since to less than a day, or read files with --from", queryTimeout)
 
-func (p *Prometheus) rangeQuery(ctx context.Context, into *Records, query url.Values, metric string) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, errSlow)
+// ranges are queries of the time from one time until before another.
+type ranges struct {
+	from, until time.Time
+	step        time.Duration
+	slow        error                                  // of an answer that takes longer than queryTimeout
+	query       func(from, until time.Time) url.Values // of a part of the time
+	read        func(answer io.Reader) error
+}
+
+// each queries each day apart, or less where a day takes too many samples.
+func (p *Prometheus) each(ctx context.Context, r ranges) error {
+	for chunk := queryChunk; r.from.Before(r.until); {
+		end := r.from.Add(chunk)
+		if end.After(r.until) {
+			end = r.until
+		}
+		err := p.rangeQuery(ctx, r, end)
+		if err != nil && chunk > time.Hour && strings.Contains(err.Error(), tooManySamples) {
+			chunk = (chunk / 2).Truncate(r.step)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("query Prometheus (%s): %w", p.name, err)
+		}
+		r.from = end
+	}
+	return nil
+}
+
+// rangeQuery queries the part until before end.
+func (p *Prometheus) rangeQuery(ctx context.Context, r ranges, end time.Time) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, r.slow)
 	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 	}()
-	query.Set("step", strconv.FormatFloat(queryStep.Seconds(), 'f', -1, 64))
+	query := r.query(r.from, end)
+	query.Set("step", strconv.Itoa(int(r.step.Seconds())))
 	body, err := p.get(ctx, query)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	return into.ReadRangeQuery(&cancelable{ctx, body}, metric)
+	return r.read(&cancelable{ctx, body})
 }

@@ -125,3 +125,47 @@ func TestFirstPeak(t *testing.T) {
 		}
 	}
 }
+
+// TestSum adds up each minute once, from a server that takes no more than some hours at a time.
+func TestSum(t *testing.T) {
+	const problem = `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`
+	from := time.Unix(1_790_000_000, 0).Truncate(24 * time.Hour)
+	until := from.Add(50*time.Hour + 20*time.Minute)
+	for _, most := range []time.Duration{24 * time.Hour, 5 * time.Hour, 50 * time.Minute} {
+		next, seconds := from, 0
+		p := at(t, func(r *http.Request) (*http.Response, error) {
+			q := r.URL.Query()
+			_, span, _ := strings.Cut(strings.TrimSuffix(q.Get("query"), "s:60s])"), "sum_over_time((m)[")
+			long, err := strconv.Atoi(span)
+			end, _ := strconv.ParseInt(q.Get("end"), 10, 64)
+			if err != nil || q.Get("start") != q.Get("end") || q.Get("step") != "60" || end != next.Unix()+int64(long)-1 {
+				t.Errorf("query %v, from %s", q, next)
+			}
+			if time.Duration(long)*time.Second > most {
+				return respond(http.StatusUnprocessableEntity, problem)
+			}
+			next = next.Add(time.Duration(long) * time.Second)
+			return respond(http.StatusOK, matrix(one(`"node":"a"`, fmt.Sprintf(`[[%d,"%d"]]`, end, long)), one(`"node":"b"`, `[[1,"NaN"]]`), one(`"node":"c"`, `[[1,"+Inf"]]`), one(`"node":"d"`, `[[1,"-1"]]`)))
+		})
+		err := p.Sum(t.Context(), "m", from, until, func(labels map[string]string, sum float64) {
+			if labels["node"] != "a" {
+				t.Errorf("%g of %v", sum, labels)
+			}
+			seconds += int(sum)
+		})
+		if err != nil || seconds != int(until.Sub(from).Seconds()) {
+			t.Errorf("at most %s: error %v, %d seconds", most, err, seconds)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"status":"error","error":"parse error"}`:                   "parse error",
+		matrix(one(`"node":"a"`, `[[1,2]`)):                          "invalid character",
+		matrix(one(`"node":"a"`, `[[1,"x"]]`)):                       `is not [seconds, "value"]`,
+		`{"status":"success","data":{` + strings.Repeat(" ", 65<<20): "MiB",
+	} {
+		p := at(t, func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, text) })
+		if err := p.Sum(t.Context(), "m", from, until, func(map[string]string, float64) {}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

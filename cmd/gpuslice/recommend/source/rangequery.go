@@ -18,38 +18,48 @@ const (
 	maxValue  = 16 << 20 // bytes of one value of the JSON that is kept in memory
 )
 
+// errValue is returned for a value that takes more than maxValue.
+var errValue = fmt.Errorf("a value of more than %d MiB", maxValue>>20)
+
 // budget lets so many bytes through.
 type budget struct {
 	in   io.Reader
 	left int
+	over error // of more
 }
 
 func (b *budget) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("a value of more than %d MiB", maxValue>>20)
+		return 0, b.over
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
 }
 
+// take takes a sample.
+type take func(seconds, value float64)
+
 // rangeReader reads answers of Prometheus' API.
 type rangeReader struct {
-	*Records
 	*jsontext.Decoder
 	budget *budget
-	metric string // that the series are of; "": each names its own
-	parser *parser
+	use    func(labels map[string]string) (take, error) // for the samples of a series
 }
 
 // ReadRangeQuery reads the answers to range queries as Prometheus' HTTP API writes them, one after the other:
 // https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries. Series of the metric "", whose names an aggregation left
 // out, are bytes of memory. Other metrics are known by their names.
 func (r *Records) ReadRangeQuery(in io.Reader, metric string) error {
-	b := &budget{in, maxValue}
-	reader := &rangeReader{r, jsontext.NewDecoder(b), b, metric, startParser()}
-	err := reader.answers()
-	if err = cmp.Or(reader.parser.end(), err); err != nil {
+	return readRangeQuery(in, func(labels map[string]string) (take, error) {
+		return r.useOf(cmp.Or(metric, labels["__name__"]), labels)
+	})
+}
+
+func readRangeQuery(in io.Reader, use func(labels map[string]string) (take, error)) error {
+	b := &budget{in, maxValue, errValue}
+	reader := &rangeReader{jsontext.NewDecoder(b), b, use}
+	if err := reader.answers(); err != nil {
 		return fmt.Errorf("read a range query's answer: %w", err)
 	}
 	return nil
@@ -152,7 +162,7 @@ func (r *rangeReader) text() (string, error) {
 
 // series reads {"metric": {...}, "values": [[seconds, "value"], ...]}, in any order.
 func (r *rangeReader) series() error {
-	var use func(seconds, value float64)
+	var use take
 	var early jsontext.Value
 	err := r.each('{', func(name string) (err error) {
 		switch name {
@@ -165,7 +175,7 @@ func (r *rangeReader) series() error {
 			}
 			value, err := r.ReadValue()
 			if err == nil && use != nil {
-				return r.parser.parse(value, use)
+				return samples(value, use)
 			}
 			early = value.Clone()
 			return err
@@ -178,11 +188,11 @@ func (r *rangeReader) series() error {
 	if use == nil {
 		return errors.New("a series without metric")
 	}
-	return r.parser.parse(early, use)
+	return samples(early, use)
 }
 
 // samples calls use for each [seconds, "value"] of JSON that is one, or a list of them.
-func samples(text jsontext.Value, use func(seconds, value float64)) error {
+func samples(text jsontext.Value, use take) error {
 	for len(text) > 0 {
 		end := bytes.IndexByte(text, ']')
 		if end < 0 {
@@ -234,7 +244,7 @@ func unquoted(number []byte) []byte {
 }
 
 // user reads the labels of a series, and returns the function that takes its samples.
-func (r *rangeReader) user() (func(seconds, value float64), error) {
+func (r *rangeReader) user() (take, error) {
 	all := map[string]string{}
 	err := r.each('{', func(name string) error {
 		value, err := r.text()
@@ -247,14 +257,14 @@ func (r *rangeReader) user() (func(seconds, value float64), error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.useOf(cmp.Or(r.metric, all["__name__"]), all)
+	return r.use(all)
 }
 
 // ignore takes samples that are of no use.
 func ignore(_, _ float64) {}
 
 // useOf returns the function that takes a metric's samples.
-func (r *Records) useOf(metric string, all map[string]string) (func(seconds, value float64), error) {
+func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 	if metric == podOwner {
 		return r.useOwner(labelsOf(all), Owner{all["owner_kind"], all["owner_name"]}), nil
 	}
@@ -294,7 +304,7 @@ func (r *Records) useOf(metric string, all map[string]string) (func(seconds, val
 	if result := all["result"]; result != "" && result != "terminated" {
 		return ignore, nil
 	}
-	return use(r, s), nil
+	return func(seconds, value float64) { use(r, s, seconds, value) }, nil
 }
 
 // labelsOf takes the labels that name a series. Prometheus renames the labels of a scraped series that its own have the

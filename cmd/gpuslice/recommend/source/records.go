@@ -26,6 +26,8 @@ var ErrTooMuch = errors.New("set a shorter --since, or read fewer files")
 // Key names a container of a workload.
 type Key struct{ Namespace, Workload, Container string }
 
+func (k Key) workload() Key { return Key{Namespace: k.Namespace, Workload: k.Workload} }
+
 // Record is the data of one Key.
 type Record struct {
 	Key    Key
@@ -65,7 +67,7 @@ type Records struct {
 
 	byKey  map[Key]*Record
 	series map[string]*series
-	owners map[workload]Owner // that are known from more than names of pods
+	owners map[Key]Owner // of workloads, where they are known from more than names of pods
 	// ofGPUs are the records of DCGM exporter: of GPUs, and so of less worth than those of containers. nil: there are none.
 	ofGPUs *Records
 }
@@ -81,7 +83,7 @@ func (r *Records) dcgm() *Records {
 
 // NewRecords returns records of no workload.
 func NewRecords() *Records {
-	return &Records{byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[workload]Owner{}}
+	return &Records{byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{}}
 }
 
 // labels are the names of a series.
@@ -155,7 +157,7 @@ func (r *Records) All() []*Record {
 	for _, record := range r.byKey {
 		if record.Memory.Hours() > 0 {
 			if record.Device == 0 && record.free >= 0 {
-				record.setDevice(record.Memory.Peak() + record.free)
+				setMemory(&record.Device, record.Memory.Peak()+record.free)
 			}
 			all = append(all, record)
 		}
@@ -177,7 +179,7 @@ func (r *Records) addMissing(others *Records) {
 	for name, s := range others.series {
 		if others.byKey[s.record.Key] != nil {
 			if known := r.byKey[s.record.Key]; known != nil && known != s.record { // engines and counters, without samples
-				s.record.takeFrom(known)
+				s.record.Slice, s.record.Events, s.record.EngineUse = known.Slice, known.Events, known.EngineUse
 			}
 			r.byKey[s.record.Key] = s.record
 			r.series[name] = s
@@ -186,9 +188,10 @@ func (r *Records) addMissing(others *Records) {
 	r.Dropped, r.Unnamed = r.Dropped+others.Dropped, r.Unnamed+others.Unnamed
 }
 
-// takeFrom takes the facts about the same container beside samples.
-func (r *Record) takeFrom(known *Record) {
-	r.Slice, r.Events, r.EngineUse = known.Slice, known.Events, known.EngineUse
+// podOf is a pod of a workload.
+type podOf struct {
+	record *Record
+	name   string
 }
 
 // notePods counts the pods of each workload that were there at the end.
@@ -198,13 +201,9 @@ func (r *Records) notePods() {
 	for _, s := range r.series {
 		latest = max(latest, s.last)
 	}
-	type pod struct {
-		record *Record
-		name   string
-	}
-	seen := map[pod]bool{}
+	seen := map[podOf]bool{}
 	for _, s := range r.series {
-		if p := (pod{s.record, s.pod}); s.last > 0 && s.last >= latest-end && !seen[p] {
+		if p := (podOf{s.record, s.pod}); s.last > 0 && s.last >= latest-end && !seen[p] {
 			seen[p] = true
 			s.record.Pods++
 		}
@@ -213,14 +212,22 @@ func (r *Records) notePods() {
 
 // noteEngines gives the containers of a workload its engine's reports without the name of a container.
 func (r *Records) noteEngines() {
-	use := map[workload]float64{}
+	use := map[Key]float64{}
 	for key, record := range r.byKey {
-		w := workload{key.Namespace, key.Workload}
-		use[w] = max(use[w], record.EngineUse)
+		use[key.workload()] = max(use[key.workload()], record.EngineUse)
 	}
 	for key, record := range r.byKey {
-		record.EngineUse = use[workload{key.Namespace, key.Workload}]
+		record.EngineUse = use[key.workload()]
 	}
+}
+
+// first is the time of the first sample of all.
+func (r *Records) first() float64 {
+	first := math.Inf(1)
+	for _, s := range r.series {
+		first = min(first, s.first)
+	}
+	return first
 }
 
 // beginning is the seconds in which earlier series come into sight.
@@ -228,14 +235,9 @@ const beginning = 3600
 
 // noteStarts counts a start for each pod that came into sight after the first samples of all.
 func (r *Records) noteStarts() {
-	type pod struct {
-		record *Record
-		name   string
-	}
-	first, began := math.Inf(1), map[pod]float64{}
+	first, began := r.first(), map[podOf]float64{}
 	for _, s := range r.series {
-		first = min(first, s.first)
-		p := pod{s.record, s.pod}
+		p := podOf{s.record, s.pod}
 		if at, seen := began[p]; !seen || s.first < at {
 			began[p] = s.first
 		}
@@ -249,9 +251,9 @@ func (r *Records) noteStarts() {
 
 // noteCounters counts the events that made a counter appear after the first samples of all.
 func (r *Records) noteCounters() {
-	first := math.Inf(1)
+	first := r.first()
 	for _, s := range r.series {
-		if first = min(first, s.first); s.sum != nil {
+		if s.sum != nil {
 			first = min(first, s.began)
 		}
 	}
@@ -264,10 +266,7 @@ func (r *Records) noteCounters() {
 
 // notePeaks takes the first peak of each container that appeared after the first samples of all: it reached that since.
 func (r *Records) notePeaks() {
-	first := math.Inf(1)
-	for _, s := range r.series {
-		first = min(first, s.first)
-	}
+	first := r.first()
 	for _, s := range r.series {
 		if s.peak && s.began > first+beginning {
 			r.add(s, s.began, s.counter.first/mebibyte)
@@ -300,16 +299,9 @@ func (r *Records) noteShared() {
 
 const mebibyte = 1 << 20
 
-// setSlice notes the slice that a container has, in MiB; a value that is no memory of a GPU is left out.
-func (r *Record) setSlice(mib float64) {
+// setMemory notes an amount in MiB; one that is no memory of a GPU is left out.
+func setMemory(m *api.MiB, mib float64) {
 	if mib >= 1 && mib < 1<<24 {
-		r.Slice = api.MiB(mib)
-	}
-}
-
-// setDevice notes the memory of the container's GPU, in MiB.
-func (r *Record) setDevice(mib float64) {
-	if mib >= 1 && mib < 1<<24 {
-		r.Device = api.MiB(mib)
+		*m = api.MiB(mib)
 	}
 }
