@@ -230,53 +230,48 @@ func (e *Estimate) addSlice(c *config, r *Run) error {
 	return nil
 }
 
+// flagNames are an engine's flags.
+type flagNames struct{ context, requests, prefill, share, gpus, kvDType string }
+
+var engineFlags = map[string]flagNames{
+	vllm:     {"--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--gpu-memory-utilization", "--tensor-parallel-size", "--kv-cache-dtype"},
+	sglang:   {"--context-length", "--max-running-requests", "--chunked-prefill-size", "--mem-fraction-static", "--tp-size", "--kv-cache-dtype"},
+	tensorRT: {"--max_seq_len", "--max_batch_size", "--max_num_tokens", "--kv_cache_free_gpu_memory_fraction", "--tp_size", "--kv_cache_dtype"},
+}
+
 // flags are those with which the engine stays inside a slice, where it sees the slice as the whole memory.
 func (r *Run) flags(slice, weights, kv float64) (all []string) {
 	add := func(name string, value any) { all = append(all, fmt.Sprintf("%s=%v", name, value)) }
-	share := func(bytes float64) float64 { return math.Floor(bytes/slice*1e4) / 1e4 }
-	switch r.Engine {
-	case vllm:
-		add("--max-model-len", r.Context)
-		add("--max-num-seqs", r.Concurrency)
-		add("--max-num-batched-tokens", max(prefillTokens, r.Concurrency))
-		add("--gpu-memory-utilization", share(slice-outside))
-		if r.TensorParallel > 1 {
-			add("--tensor-parallel-size", r.TensorParallel)
-		}
-		if r.KVDType != "" {
-			add("--kv-cache-dtype", r.KVDType)
-		}
-	case sglang:
-		add("--context-length", r.Context)
-		add("--max-running-requests", r.Concurrency)
-		add("--chunked-prefill-size", prefillTokens)
-		add("--mem-fraction-static", min(share(weights+kv)+1e-4, 1))
-		if r.TensorParallel > 1 {
-			add("--tp-size", r.TensorParallel)
-		}
-		if r.KVDType == "fp8" { // which SGLang has no name for without the kind
-			add("--kv-cache-dtype", "fp8_e4m3")
-		} else if r.KVDType != "" {
-			add("--kv-cache-dtype", r.KVDType)
-		}
-	case tensorRT:
-		add("--max_seq_len", r.Context)
-		add("--max_batch_size", r.Concurrency)
-		add("--max_num_tokens", prefillTokens)
-		add("--kv_cache_free_gpu_memory_fraction", math.Floor(kv/(slice-weights-inside)*1e4)/1e4) // of the memory without weights and context
-		if r.TensorParallel > 1 {
-			add("--tp_size", r.TensorParallel)
-		}
-		if r.KVDType != "" {
-			add("--kv_cache_dtype", r.KVDType)
-		}
-	case LlamaCPP:
+	if r.Engine == LlamaCPP {
 		add("--ctx-size", r.Context*r.Concurrency)
 		add("--parallel", r.Concurrency)
 		if r.KVDType != "" && r.KVDType != "auto" {
 			add("--cache-type-k", r.KVDType)
 			add("--cache-type-v", r.KVDType)
 		}
+		return all
+	}
+	part := func(bytes, of float64) float64 { return math.Floor(bytes/of*1e4) / 1e4 }
+	names, prefill, share, kvDType := engineFlags[r.Engine], prefillTokens, 0.0, r.KVDType
+	switch r.Engine {
+	case vllm:
+		prefill, share = max(prefillTokens, r.Concurrency), part(slice-outside, slice)
+	case sglang:
+		if share = min(part(weights+kv, slice)+1e-4, 1); kvDType == "fp8" { // which SGLang has no name for without the kind
+			kvDType = "fp8_e4m3"
+		}
+	case tensorRT:
+		share = part(kv, slice-weights-inside) // of the memory without weights and context
+	}
+	add(names.context, r.Context)
+	add(names.requests, r.Concurrency)
+	add(names.prefill, prefill)
+	add(names.share, share)
+	if r.TensorParallel > 1 {
+		add(names.gpus, r.TensorParallel)
+	}
+	if kvDType != "" {
+		add(names.kvDType, kvDType)
 	}
 	return all
 }

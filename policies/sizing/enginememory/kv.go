@@ -51,42 +51,29 @@ func (m *model) cache(r *Run, e kvElement) (cache, error) {
 	switch r.Engine {
 	case vllm:
 		return m.pages(r, e)
-	case sglang:
-		return m.pools(r, e), nil
+	case sglang: // full and sliding layers have a pool each, and states have a slot more than sequences
+		share := slidingOfWhole
+		if !m.has(full) {
+			share = 1
+		}
+		return m.everyToken(r, e, share, r.Concurrency+1), nil
 	case LlamaCPP:
 		return m.cells(r, e), nil
 	}
-	return m.everyToken(r, e), nil
+	return m.everyToken(r, e, 1, r.Concurrency), nil
 }
 
-// everyToken is the cache of an engine that keeps every token in every layer with attention, and a state for each sequence.
-func (m *model) everyToken(r *Run, e kvElement) (c cache) {
-	for i := range m.layers {
-		switch l := &m.layers[i]; l.kind {
-		case full, sliding:
-			c.perToken += l.bytes(r.TensorParallel, e)
-		case linear:
-			c.bytes += l.state.bytes(r.TensorParallel, e) * float64(r.Concurrency)
-		}
-	}
-	c.bytes += c.perToken * r.tokens()
-	return c
-}
-
-// pools is SGLang's: full and sliding layers have a pool each, and states have a slot more than sequences.
-func (m *model) pools(r *Run, e kvElement) (c cache) {
+// everyToken is the cache of an engine that keeps every token in layers with full attention, a share of the tokens in sliding ones, and so
+// many states.
+func (m *model) everyToken(r *Run, e kvElement, share float64, states int) (c cache) {
 	for i := range m.layers {
 		switch l := &m.layers[i]; l.kind {
 		case full:
 			c.perToken += l.bytes(r.TensorParallel, e)
 		case sliding:
-			share := slidingOfWhole
-			if !m.has(full) {
-				share = 1
-			}
 			c.perToken += share * l.bytes(r.TensorParallel, e)
 		case linear:
-			c.bytes += l.state.bytes(r.TensorParallel, e) * float64(r.Concurrency+1)
+			c.bytes += l.state.bytes(r.TensorParallel, e) * float64(states)
 		}
 	}
 	c.bytes += c.perToken * r.tokens()
@@ -128,8 +115,7 @@ type group struct {
 func (m *model) pages(r *Run, e kvElement) (cache, error) {
 	groups := m.groups(r, e)
 	if len(groups) < 2 || !m.has(sliding) && !m.has(linear) {
-		c := m.everyToken(r, e) // without the layers that share: they have no cache here
-		c.perToken = 0
+		var c cache // without the layers that share: they have no cache here
 		for _, g := range groups {
 			c.perToken += g.bytes * float64(g.layers)
 		}
@@ -200,12 +186,7 @@ func (m *model) groups(r *Run, e kvElement) (all []group) {
 		if l.kind == linear {
 			g.bytes = l.state.bytes(r.TensorParallel, e)
 		}
-		at := -1
-		for j := range all {
-			if all[j].kind == g.kind && all[j].window == g.window && all[j].bytes == g.bytes {
-				at = j
-			}
-		}
+		at := slices.IndexFunc(all, func(o group) bool { return o.kind == g.kind && o.window == g.window && o.bytes == g.bytes })
 		if at < 0 {
 			all, at = append(all, g), len(all)
 		}

@@ -16,6 +16,17 @@ const (
 	repeated          // whole on each
 )
 
+// parts is how many parts of the matrix there are, one or more GPUs with each.
+func (d division) parts(gpus, kvHeads int) int {
+	switch d {
+	case divided:
+		return gpus
+	case byKV:
+		return min(gpus, kvHeads)
+	}
+	return 1
+}
+
 // matrix is one named matrix of a checkpoint, or the matrices of like names of all experts of a layer.
 type matrix struct {
 	name     string // from "layers.": the name in lists of a quantization
@@ -82,18 +93,16 @@ func (c *config) layerMatrices(l *layer, i int) ([]matrix, string) {
 	add := func(name string, values int, d division, r role) {
 		list = append(list, matrix{fmt.Sprintf("layers.%d.%s", i, name), i, float64(values), d, r})
 	}
-	unknown := ""
 	switch {
 	case l.kind == linear:
-		unknown = c.addLinear(add)
+		if _, unknown := c.linear(add); unknown != "" {
+			return nil, unknown
+		}
 	case l.kind == nothing:
 	case l.latent > 0:
 		c.addLatent(add, l)
 	default:
 		c.addProjections(add, l, i)
-	}
-	if unknown != "" {
-		return nil, unknown
 	}
 	return list, c.addFeedForward(add, &list, i)
 }
@@ -138,50 +147,6 @@ func (c *config) addLatent(add adder, l *layer) {
 		add("self_attn.indexer.wq_b", max(low, 1)*heads*dim, repeated, projection)
 		add("self_attn.indexer.wk", h*(dim+heads), repeated, projection)
 	}
-}
-
-// addLinear adds those of a layer with a state.
-func (c *config) addLinear(add adder) (unknown string) {
-	h := c.hidden()
-	if delta, ok := c.text.in("linear_attn_config"); ok { // Kimi Delta Attention
-		dim := delta.int("head_dim")
-		wide := delta.int("num_heads") * dim
-		add("self_attn.qkvo_proj", 4*h*wide, divided, projection)
-		gate := h*dim + dim*wide
-		if delta.bool("use_full_rank_gate") {
-			gate = h * wide
-		}
-		add("self_attn.f_proj", h*dim+dim*wide+gate+h*delta.int("num_heads"), divided, projection)
-		return ""
-	}
-	if heads := c.get("linear_num_value_heads"); heads > 0 { // Gated DeltaNet
-		keys, values := c.get("linear_num_key_heads")*c.get("linear_key_head_dim"), heads*c.get("linear_value_head_dim")
-		add("linear_attn.in_proj_qkvz", h*(2*keys+2*values), divided, projection)
-		add("linear_attn.in_proj_ba", h*2*heads, divided, precise)
-		add("linear_attn.conv1d", (2*keys+values)*c.get("linear_conv_kernel_dim"), divided, precise)
-		add("linear_attn.out_proj", values*h, divided, projection)
-		return ""
-	}
-	if heads := c.get("mamba_num_heads", "mamba_n_heads"); heads > 0 { // Mamba 2
-		inner, groups := heads*c.get("mamba_head_dim", "mamba_d_head"), 2*max(1, c.get("n_groups", "mamba_n_groups"))*c.get("ssm_state_size", "mamba_d_state")
-		add("mixer.in_proj", h*(2*inner+groups+heads), divided, projection)
-		add("mixer.conv1d", (inner+groups)*c.get("conv_kernel", "mamba_d_conv"), divided, precise)
-		add("mixer.out_proj", inner*h, divided, projection)
-		return ""
-	}
-	if expand := c.get("mamba_expand"); expand > 0 { // Mamba
-		inner, size, rank := expand*h, c.get("mamba_d_state"), max(c.text.int("mamba_dt_rank"), ceil(h, 16))
-		add("mamba.in_proj", h*2*inner, divided, projection)
-		add("mamba.x_proj", inner*(rank+2*size)+rank*inner+inner*size, divided, precise)
-		add("mamba.out_proj", inner*h, divided, projection)
-		return ""
-	}
-	if c.text.has("conv_L_cache") { // short convolutions
-		add("conv.in_proj", 3*h*h, divided, projection)
-		add("conv.out_proj", h*h, divided, projection)
-		return ""
-	}
-	return "config.json does not describe its linear layers"
 }
 
 // addFeedForward adds those of a layer's MLP or experts.
@@ -261,8 +226,8 @@ func (c *config) experts(i int) (f feedForward) {
 	if nested, ok := c.text.in("ffn_config"); ok && nested.has("moe_num_experts") { // DBRX
 		return feedForward{count: nested.int("moe_num_experts"), width: nested.int("ffn_hidden_size")}
 	}
-	if blocks, ok := c.text.values["block_configs"].([]any); ok && i < len(blocks) {
-		return c.nasFeedForward(blocks[i])
+	if ffn, ok := c.block(i, "ffn"); ok {
+		return c.nasFeedForward(ffn)
 	}
 	if count < 2 || !c.sparse(i) {
 		return feedForward{dense: dense}
@@ -288,9 +253,7 @@ func (c *config) experts(i int) (f feedForward) {
 	return f
 }
 
-func (c *config) nasFeedForward(block any) feedForward {
-	values, _ := block.(map[string]any)
-	ffn, _ := object{values, c.text.problems}.in("ffn")
+func (c *config) nasFeedForward(ffn object) feedForward {
 	if ffn.bool("no_op") {
 		return feedForward{none: true}
 	}

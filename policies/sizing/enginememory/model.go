@@ -49,20 +49,22 @@ func (c *config) addLayers(m *model, kinds []kind) (unknown string) {
 	shared := c.text.int("num_kv_shared_layers")
 	for i, k := range kinds {
 		l := layer{kind: k, shared: i >= len(kinds)-shared}
-		var reason string
-		switch blocks := c.block(i); {
+		attention, _ := c.block(i, "attention")
+		perGroup := attention.int("n_heads_in_group") // attention heads to a head of keys and values
+		switch {
 		case k == linear:
-			l.state, reason = c.state()
-		case k == nothing || blocks.absent:
+			l.state, _ = c.linear(func(string, int, division, role) {})
+		case k == nothing || attention.bool("no_op") || attention.bool("replace_with_linear"):
 			l.kind = nothing
-		case blocks.perGroup > 0:
-			l.kvHeads, reason = c.text.int("num_attention_heads")/blocks.perGroup, blocks.unknown
-			l.headDim = c.headDim(c.text.int("num_attention_heads"))
+		case perGroup > 0 && (attention.has("window_length") || attention.has("sparsify")):
+			return "no rule is known for a window of block_configs"
+		case perGroup > 0:
+			heads := c.text.int("num_attention_heads")
+			l.kvHeads, l.headDim = heads/perGroup, c.headDim(heads)
 		default:
-			reason = c.addAttention(&l, i)
-		}
-		if reason != "" {
-			return reason
+			if unknown = c.addAttention(&l, i); unknown != "" {
+				return unknown
+			}
 		}
 		m.layers = append(m.layers, l)
 	}
@@ -71,26 +73,15 @@ func (c *config) addLayers(m *model, kinds []kind) (unknown string) {
 	return ""
 }
 
-// nasBlock is the rest of a layer's attention after a search of architectures (block_configs).
-type nasBlock struct {
-	absent   bool
-	perGroup int // attention heads to a head of keys and values
-	unknown  string
-}
-
-func (c *config) block(i int) (b nasBlock) {
+// block is a part of a layer after a search of architectures (block_configs); false: there was none.
+func (c *config) block(i int, part string) (object, bool) {
 	list, _ := c.text.values["block_configs"].([]any)
 	if i >= len(list) {
-		return b
+		return object{}, false
 	}
 	values, _ := list[i].(map[string]any)
-	attention, _ := object{values, c.text.problems}.in("attention")
-	b.absent = attention.bool("no_op") || attention.bool("replace_with_linear")
-	b.perGroup = attention.int("n_heads_in_group")
-	if attention.has("window_length") || attention.has("sparsify") {
-		b.unknown = "no rule is known for a window of block_configs"
-	}
-	return b
+	found, _ := object{values, c.text.problems}.in(part)
+	return found, true
 }
 
 // addAttention fills in the memory of a layer with attention.
@@ -137,32 +128,51 @@ func (c *config) indexBytes(i int) int {
 	return dim + 4*((dim+127)/128)
 }
 
-// state is the state of a linear layer, by whichever fields describe it.
-func (c *config) state() (s state, unknown string) {
+// linear is the state of a linear layer, by whichever fields describe it, and adds the layer's matrices.
+func (c *config) linear(add adder) (s state, unknown string) {
 	kernel := max(1, c.get("linear_conv_kernel_dim", "conv_kernel", "mamba_d_conv", "conv_L_cache")) - 1
 	dtype := c.text.string("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
-	s.wide = dtype == "float32"
+	h, wide := c.hidden(), dtype == "float32"
 	if delta, ok := c.text.in("linear_attn_config"); ok { // Kimi Delta Attention
 		heads, dim := delta.int("num_heads"), delta.int("head_dim")
-		return state{heads * dim * dim, 3 * heads * dim * (max(1, delta.int("short_conv_kernel_size")) - 1), true}, ""
+		inner := heads * dim
+		add("self_attn.qkvo_proj", 4*h*inner, divided, projection)
+		gate := h*dim + dim*inner
+		if delta.bool("use_full_rank_gate") {
+			gate = h * inner
+		}
+		add("self_attn.f_proj", h*dim+dim*inner+gate+h*heads, divided, projection)
+		return state{inner * dim, 3 * inner * (max(1, delta.int("short_conv_kernel_size")) - 1), true}, ""
 	}
 	if heads := c.get("linear_num_value_heads"); heads > 0 { // Gated DeltaNet
 		keys, values := c.get("linear_num_key_heads")*c.get("linear_key_head_dim"), heads*c.get("linear_value_head_dim")
-		return state{values * c.get("linear_key_head_dim"), (2*keys + values) * kernel, s.wide || dtype == ""}, ""
+		add("linear_attn.in_proj_qkvz", h*(2*keys+2*values), divided, projection)
+		add("linear_attn.in_proj_ba", h*2*heads, divided, precise)
+		add("linear_attn.conv1d", (2*keys+values)*c.get("linear_conv_kernel_dim"), divided, precise)
+		add("linear_attn.out_proj", values*h, divided, projection)
+		return state{values * c.get("linear_key_head_dim"), (2*keys + values) * kernel, wide || dtype == ""}, ""
 	}
 	if heads := c.get("mamba_num_heads", "mamba_n_heads"); heads > 0 { // Mamba 2
 		inner, size := heads*c.get("mamba_head_dim", "mamba_d_head"), c.get("ssm_state_size", "mamba_d_state")
-		s.recurrent, s.convolution = inner*size, (inner+2*max(1, c.get("n_groups", "mamba_n_groups"))*size)*kernel
-		return s, ""
+		groups := 2 * max(1, c.get("n_groups", "mamba_n_groups")) * size
+		add("mixer.in_proj", h*(2*inner+groups+heads), divided, projection)
+		add("mixer.conv1d", (inner+groups)*c.get("conv_kernel", "mamba_d_conv"), divided, precise)
+		add("mixer.out_proj", inner*h, divided, projection)
+		return state{inner * size, (inner + groups) * kernel, wide}, ""
 	}
 	if expand := c.get("mamba_expand"); expand > 0 { // Mamba
-		inner := expand * c.hidden()
-		return state{inner * c.get("mamba_d_state"), inner * kernel, s.wide}, ""
+		inner, size, rank := expand*h, c.get("mamba_d_state"), max(c.text.int("mamba_dt_rank"), ceil(h, 16))
+		add("mamba.in_proj", h*2*inner, divided, projection)
+		add("mamba.x_proj", inner*(rank+2*size)+rank*inner+inner*size, divided, precise)
+		add("mamba.out_proj", inner*h, divided, projection)
+		return state{inner * size, inner * kernel, wide}, ""
 	}
 	if c.text.has("conv_L_cache") { // short convolutions
-		return state{convolution: c.hidden() * (c.text.int("conv_L_cache") - 1)}, ""
+		add("conv.in_proj", 3*h*h, divided, projection)
+		add("conv.out_proj", h*h, divided, projection)
+		return state{convolution: h * (c.text.int("conv_L_cache") - 1)}, ""
 	}
-	return state{}, ""
+	return state{}, "config.json does not describe its linear layers"
 }
 
 // describe names the attention for people.

@@ -247,16 +247,6 @@ func (out *quantization) of(x *matrix, plain float64) float64 {
 }
 
 func (out *quantization) skips(name string, layer int) bool {
-	for _, s := range out.skipped[layer] {
-		if strings.HasPrefix(name, s) {
-			return true
-		}
-	}
-	name = "." + name + "."
-	for _, s := range out.anywhere {
-		if strings.Contains(name, s) {
-			return true
-		}
-	}
-	return matchesAny(out.patterns, strings.Trim(name, "."))
+	return slices.ContainsFunc(out.skipped[layer], func(s string) bool { return strings.HasPrefix(name, s) }) ||
+		slices.ContainsFunc(out.anywhere, func(s string) bool { return strings.Contains("."+name+".", s) }) || matchesAny(out.patterns, name)
 }

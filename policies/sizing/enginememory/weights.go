@@ -29,15 +29,22 @@ func (c *config) weights(r *Run, m *model, stored Stored) (bytes float64, unknow
 		c.assume("weights are the checkpoint's bytes divided by the GPUs: %s", unknown)
 		return float64(stored.Bytes) / float64(r.TensorParallel), "", nil
 	}
-	p := precision{run: r, q: q, kvHeads: 1}
+	kvHeads := 1
 	for i := range m.layers {
-		p.kvHeads = max(p.kvHeads, m.layers[i].kvHeads)
+		kvHeads = max(kvHeads, m.layers[i].kvHeads)
 	}
 	plain, err := c.dtypeBytes(r)
 	if err != nil {
 		return 0, "", err
 	}
-	onGPU, checkpoint := p.onGPU(all, plain), p.checkpoint(all, c.storedBytes(plain))
+	onGPU, checkpoint, inCheckpoint := 0.0, 0.0, c.storedBytes(plain)
+	for i := range all {
+		x := &all[i]
+		checkpoint += x.values * q.of(x, inCheckpoint)
+		if x.role != predictor {
+			onGPU += x.values * q.of(x, plain) / float64(x.division.parts(r.TensorParallel, kvHeads))
+		}
+	}
 	extra := c.copies(m, r, q)
 	if stored.Bytes == 0 {
 		c.assume("no sizes of weights were found: computed from the dimensions in config.json")
@@ -48,40 +55,6 @@ func (c *config) weights(r *Run, m *model, stored Stored) (bytes float64, unknow
 		return float64(stored.Bytes) / float64(r.TensorParallel), "", nil
 	}
 	return float64(stored.Bytes)*onGPU/checkpoint + extra, "", nil
-}
-
-// precision is how matrices are kept.
-type precision struct {
-	run     *Run
-	q       *quantization
-	kvHeads int
-}
-
-// onGPU is the number of bytes that an engine loads on each GPU.
-func (p *precision) onGPU(all []matrix, plain float64) (sum float64) {
-	for i := range all {
-		x := &all[i]
-		if x.role == predictor {
-			continue
-		}
-		bytes := x.values * p.q.of(x, plain)
-		switch x.division {
-		case divided:
-			bytes /= float64(p.run.TensorParallel)
-		case byKV:
-			bytes /= float64(min(p.run.TensorParallel, p.kvHeads))
-		}
-		sum += bytes
-	}
-	return sum
-}
-
-// checkpoint is the number of stored bytes.
-func (p *precision) checkpoint(all []matrix, plain float64) (sum float64) {
-	for i := range all {
-		sum += all[i].values * p.q.of(&all[i], plain)
-	}
-	return sum
 }
 
 // Widths to which vLLM's kernels for MXFP4 pad experts.
