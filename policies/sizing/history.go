@@ -89,11 +89,14 @@ func (h *History) fullHour() (most int) {
 
 // Hours is how long the workload was observed, without gaps.
 func (h *History) Hours() float64 {
-	slots := 0
-	for _, o := range h.hours {
-		slots += bits.OnesCount16(o.slots)
+	return float64(slotsOf(h.hours)) / float64(h.fullHour())
+}
+
+func slotsOf(hours []hour) (n int) {
+	for _, o := range hours {
+		n += bits.OnesCount16(o.slots)
 	}
-	return float64(slots) / float64(h.fullHour())
+	return n
 }
 
 // Peak is the highest sample in MiB.
@@ -138,10 +141,7 @@ func (h *History) Split(observed, following, least float64) (Pair, bool) {
 	if following > 0 && following < float64(len(later)) {
 		later = later[:int(math.Ceil(following))]
 	}
-	slots := 0
-	for _, o := range later {
-		slots += bits.OnesCount16(o.slots)
-	}
+	slots := slotsOf(later)
 	if slots == 0 || float64(slots)/float64(h.fullHour()) < least {
 		return Pair{}, false
 	}

@@ -68,7 +68,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			got = append(got, *r)
 		}
-		byName := func(a, b Recommendation) int { return a.compare(b.Container) }
+		byName := func(a, b Recommendation) int { return a.Compare(b.Container) }
 		slices.SortFunc(all, byName)
 		slices.SortFunc(got, byName)
 		if diff := cmp.Diff(all, got); diff != "" {

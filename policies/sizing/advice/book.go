@@ -26,7 +26,7 @@ func (n Namespace) Sorted() (all []Recommendation) {
 	for _, r := range n {
 		all = append(all, *r)
 	}
-	slices.SortFunc(all, func(a, b Recommendation) int { return a.compare(b.Container) })
+	slices.SortFunc(all, func(a, b Recommendation) int { return a.Compare(b.Container) })
 	return all
 }
 

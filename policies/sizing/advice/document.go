@@ -2,7 +2,6 @@ package advice
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,18 +85,13 @@ func Encode(written time.Time, all []Recommendation) (texts []string, leftOut in
 // choose returns the recommendations that are written, by namespace: no namespace has a further one before each other has as many.
 func choose(all []Recommendation) []Recommendation {
 	sound := slices.DeleteFunc(slices.Clone(all), func(r Recommendation) bool { return r.check() != nil })
-	byName := func(a, b Recommendation) int { return a.compare(b.Container) }
+	byName := func(a, b Recommendation) int { return a.Compare(b.Container) }
 	slices.SortStableFunc(sound, byName)
 	sound = slices.CompactFunc(sound, func(a, b Recommendation) bool { return byName(a, b) == 0 })
 	if len(sound) <= maxContainers {
 		return sound
 	}
-	rank, before := make(map[Container]int, len(sound)), map[string]int{}
-	for i := range sound {
-		rank[sound[i].Container] = before[sound[i].Namespace]
-		before[sound[i].Namespace]++
-	}
-	slices.SortStableFunc(sound, func(a, b Recommendation) int { return cmp.Compare(rank[a.Container], rank[b.Container]) })
+	InTurn(sound, func(r *Recommendation) Container { return r.Container })
 	sound = sound[:maxContainers]
 	slices.SortFunc(sound, byName)
 	return sound
@@ -177,20 +171,13 @@ func decodePart(text string) (*part, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("a text of %d bytes, at most %d", len(text), maxText)
 	}
-	var head struct {
-		Version int `json:"v"`
-	}
-	if err := json.Unmarshal([]byte(text), &head); err != nil {
-		return nil, fmt.Errorf("not a document of recommendations: %w", err)
-	}
-	if head.Version > version {
-		return nil, errNewer
-	}
 	var p part
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return nil, fmt.Errorf("not a document of recommendations: %w", err)
-	}
+	err := json.Unmarshal([]byte(text), &p)
 	switch {
+	case p.Version > version: // of which other fields may have other types: its version comes first
+		return nil, errNewer
+	case err != nil:
+		return nil, fmt.Errorf("not a document of recommendations: %w", err)
 	case p.Version != version:
 		return nil, fmt.Errorf("version %d of the document, this build reads %d", p.Version, version)
 	case p.Parts < 1 || p.Parts > MaxParts || p.Part < 0 || p.Part >= p.Parts:

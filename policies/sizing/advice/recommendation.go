@@ -25,8 +25,20 @@ type Container struct {
 	Container string `json:"container"`
 }
 
-func (c Container) compare(o Container) int {
+// Compare orders containers by name.
+func (c Container) Compare(o Container) int {
 	return cmp.Or(cmp.Compare(c.Namespace, o.Namespace), cmp.Compare(c.Kind, o.Kind), cmp.Compare(c.Name, o.Name), cmp.Compare(c.Container, o.Container))
+}
+
+// InTurn sorts what is of containers, in the order that it has: no namespace has a further one before each other has as many.
+func InTurn[T any](all []T, of func(*T) Container) {
+	turn, before := make(map[Container]int, len(all)), map[string]int{}
+	for i := range all {
+		c := of(&all[i])
+		turn[c] = before[c.Namespace]
+		before[c.Namespace]++
+	}
+	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(turn[of(&a)], turn[of(&b)]) })
 }
 
 // Recommendation is the recommendation for a Container.

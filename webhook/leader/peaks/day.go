@@ -114,24 +114,14 @@ func (d *Day) fit(most int) {
 	if over <= 0 {
 		return
 	}
-	longest := func(a, b Line) int { return cmp.Or(cmp.Compare(b.slots(), a.slots()), compare(a, b)) }
-	slices.SortFunc(d.Lines, longest)
-	rank, before := make(map[advice.Container]int, len(d.Lines)), map[string]int{}
-	for i := range d.Lines {
-		l := &d.Lines[i]
-		rank[l.Container] = before[l.Namespace]
-		before[l.Namespace]++
-	}
-	slices.SortStableFunc(d.Lines, func(a, b Line) int { return cmp.Compare(rank[a.Container], rank[b.Container]) })
+	slices.SortFunc(d.Lines, func(a, b Line) int { return cmp.Or(cmp.Compare(b.slots(), a.slots()), compare(a, b)) })
+	advice.InTurn(d.Lines, func(l *Line) advice.Container { return l.Container })
 	d.Lines = d.Lines[:most]
 	slices.SortFunc(d.Lines, compare)
 	d.LeftOut = max(d.LeftOut, over)
 }
 
-func compare(a, b Line) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
-		strings.Compare(a.Container.Container, b.Container.Container))
-}
+func compare(a, b Line) int { return a.Compare(b.Container) }
 
 // encode returns the Day as gzipped JSON, without the lines that have no room.
 func (d *Day) encode() ([]byte, error) {
@@ -174,17 +164,12 @@ func decode(zipped []byte, date string) (*Day, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("more than %d bytes unzipped", maxText)
 	}
-	var head struct {
-		Version int `json:"v"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, fmt.Errorf("not the record of a day: %w", err)
-	}
-	if head.Version > version {
-		return nil, fmt.Errorf("format %d, this build reads %d: %w", head.Version, version, errNewer)
-	}
 	var d Day
-	if err := json.Unmarshal(text, &d); err != nil {
+	err = json.Unmarshal(text, &d)
+	if d.Version > version { // of which other fields may have other types
+		return nil, fmt.Errorf("format %d, this build reads %d: %w", d.Version, version, errNewer)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("not the record of a day: %w", err)
 	}
 	return &d, d.check(date)

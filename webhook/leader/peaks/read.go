@@ -135,14 +135,9 @@ func (r *Record) fit(most int) (leftOut int) {
 		hours[of] = w.Memory.Hours()
 	}
 	latest := slices.SortedFunc(maps.Keys(r.Workloads), func(a, b advice.Container) int {
-		return cmp.Or(r.Workloads[b].last.Compare(r.Workloads[a].last), cmp.Compare(hours[b], hours[a]), compare(Line{Container: a}, Line{Container: b}))
+		return cmp.Or(r.Workloads[b].last.Compare(r.Workloads[a].last), cmp.Compare(hours[b], hours[a]), a.Compare(b))
 	})
-	rank, before := make(map[advice.Container]int, len(latest)), map[string]int{}
-	for _, of := range latest {
-		rank[of] = before[of.Namespace]
-		before[of.Namespace]++
-	}
-	slices.SortStableFunc(latest, func(a, b advice.Container) int { return cmp.Compare(rank[a], rank[b]) })
+	advice.InTurn(latest, func(of *advice.Container) advice.Container { return *of })
 	for _, of := range latest[most:] {
 		delete(r.Workloads, of)
 	}
