@@ -42,7 +42,10 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 	} else {
 		p.Decision = policies.Decide(in)
 	}
-	p.holding = p.holds(given)
+	if p.Decision.Promise != nil {
+		given = p.Decision.Promise
+	}
+	p.holding = in.GPUClaims().Total(given)
 	p.subject = p.describe()
 	return p
 }
@@ -51,22 +54,16 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 func unreadable(in policies.Input, v api.Violation, text []byte) Pod {
 	if !reviewed(text) {
 		why := shorten.Text(v.String(), maxMessage) + "; denied if it uses a GPU"
-		return Pod{Pod: in.Pod, in: in, Err: errors.New(why), subject: Subject{"Pod", in.Pod.Name, erred, "", why}}
+		return unevaluated(in, errors.New(why), why)
 	}
 	p := Pod{Pod: in.Pod, in: in, Decision: in.Deny(v)}
 	p.subject = p.describe()
 	return p
 }
 
-// undecodable is a pod whose text is none that the webhook reads either. The API server denies it unless the namespace fails open.
-func undecodable(in policies.Input, err error) Pod {
-	err = errors.New(shorten.Text(err.Error(), maxMessage)) // it may quote the pod's author
-	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", "the pod cannot be evaluated: " + err.Error()}}
-}
-
-// unevaluated is a pod on which the evaluation panics, as the webhook's would. The API server denies it unless the namespace fails open.
-func unevaluated(in policies.Input, err error) Pod {
-	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", "the pod cannot be evaluated; the webhook's log has why"}}
+// unevaluated is a pod that cannot be evaluated, and why, for its Report.
+func unevaluated(in policies.Input, err error, why string) Pod {
+	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", why}}
 }
 
 // Sliced reports whether the pod has a slice already.
@@ -127,12 +124,4 @@ func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) 
 		tally.Reserve(r)
 	}
 	return nil
-}
-
-// holds is the pod's charge; given is the promise that it has.
-func (p *Pod) holds(given *promise.Promise) quota.Holding {
-	if p.Decision.Promise != nil {
-		given = p.Decision.Promise
-	}
-	return p.in.GPUClaims().Total(given)
 }

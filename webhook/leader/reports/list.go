@@ -3,6 +3,7 @@ package reports
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
@@ -82,8 +84,9 @@ func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, er
 	switch {
 	case failed != nil:
 		return Pod{}, failed
-	case err != nil:
-		return undecodable(in, err), nil
+	case err != nil: // the webhook reads it neither, and the API server denies it unless the namespace fails open
+		err = errors.New(shorten.Text(err.Error(), maxMessage)) // it may quote the pod's author
+		return unevaluated(in, err, "the pod cannot be evaluated: "+err.Error()), nil
 	case violation != nil:
 		return unreadable(in, *violation, text), nil
 	case in.Policy.Off():
@@ -92,12 +95,12 @@ func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, er
 	return evaluated(in, pod), nil
 }
 
-// evaluated evaluates a pod. A panic is its Err.
+// evaluated evaluates a pod. A panic, as the webhook's would be, is its Err: the API server denies the pod unless the namespace fails open.
 func evaluated(in policies.Input, pod *corev1.Pod) (p Pod) {
 	var err error
 	defer func() {
 		if err != nil {
-			p = unevaluated(in, err)
+			p = unevaluated(in, err, "the pod cannot be evaluated; the webhook's log has why")
 		}
 	}()
 	defer recovered(&err)

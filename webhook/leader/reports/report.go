@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +15,9 @@ const APIVersion = "openreports.io/v1alpha1"
 
 // The one report of each namespace.
 const (
-	reportName   = "gpuslice-audit"
-	reportSource = "gpuslice"
-	ownReports   = "app.kubernetes.io/managed-by=gpuslice-audit"
+	reportName     = "gpuslice-audit"
+	reportSource   = "gpuslice"
+	labelManagedBy = "app.kubernetes.io/managed-by" // its value is reportName
 )
 
 // Bounds of a report: the API server stores no object beyond about 1.5 MiB.
@@ -31,9 +30,6 @@ const (
 const (
 	passed, failed, warned, erred, skipped = "pass", "fail", "warn", "error", "skip"
 )
-
-// reportOrder lists the results that a report that is too long keeps, in order.
-func reportOrder() []string { return []string{failed, erred, warned, passed} }
 
 // Subject is an object, and the effect of enforce on it.
 type Subject struct {
@@ -95,7 +91,7 @@ type reportResult struct {
 func Of(namespace, policy string, subjects []Subject, now time.Time) Report {
 	r := Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "Report"}, Source: reportSource,
-		Metadata: reportMetadata{Name: reportName, Namespace: namespace, Labels: managedBy()},
+		Metadata: reportMetadata{Name: reportName, Namespace: namespace, Labels: map[string]string{labelManagedBy: reportName}},
 		Scope:    corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 		Summary:  map[string]int{passed: 0, failed: 0, warned: 0, erred: 0, skipped: 0}, Results: []reportResult{},
 	}
@@ -103,7 +99,7 @@ func Of(namespace, policy string, subjects []Subject, now time.Time) Report {
 	for _, s := range subjects {
 		r.Summary[s.Result]++
 	}
-	for _, result := range reportOrder() {
+	for _, result := range []string{failed, erred, warned, passed} { // the order in which a report that is too long keeps them
 		for _, s := range subjects {
 			if s.Result != result || len(r.Results) == maxResults {
 				continue
@@ -114,11 +110,6 @@ func Of(namespace, policy string, subjects []Subject, now time.Time) Report {
 		}
 	}
 	return r
-}
-
-func managedBy() map[string]string {
-	name, value, _ := strings.Cut(ownReports, "=")
-	return map[string]string{name: value}
 }
 
 func apiVersionOf(kind string) string {

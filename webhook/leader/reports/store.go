@@ -56,7 +56,7 @@ const reportsPerPage = "500"
 func (s Store) DeleteExcept(ctx context.Context, kept func(namespace string) bool) error {
 	for next := ""; ; {
 		text, err := s.Client.Get().AbsPath(reportPath("", "")).SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
-			Param("labelSelector", ownReports).Param("limit", reportsPerPage).Param("continue", next).DoRaw(ctx)
+			Param("labelSelector", labelManagedBy+"="+reportName).Param("limit", reportsPerPage).Param("continue", next).DoRaw(ctx)
 		if err != nil {
 			return fmt.Errorf("list reports: %w", err)
 		}
@@ -68,20 +68,13 @@ func (s Store) DeleteExcept(ctx context.Context, kept func(namespace string) boo
 			if r.Name != reportName || kept(r.Namespace) {
 				continue
 			}
-			if err := s.delete(ctx, r.Namespace); err != nil {
-				return err
+			err := s.Client.Delete().AbsPath(reportPath(r.Namespace, reportName)).Do(ctx).Error()
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete report of namespace %s: %w", r.Namespace, err)
 			}
 		}
 		if next = list.Continue; next == "" {
 			return nil
 		}
 	}
-}
-
-func (s Store) delete(ctx context.Context, namespace string) error {
-	err := s.Client.Delete().AbsPath(reportPath(namespace, reportName)).Do(ctx).Error()
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete report of namespace %s: %w", namespace, err)
-	}
-	return nil
 }
