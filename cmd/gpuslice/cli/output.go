@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,6 +104,14 @@ func IsDocument(format string) bool {
 func PrintDocument(out io.Writer, format string, document any) error {
 	o := Output{Format: format}
 	return o.Print(out, Answer{Document: document})
+}
+
+// PrintCSV prints rows of cells.
+func PrintCSV(out io.Writer, rows [][]string) error {
+	if err := csv.NewWriter(out).WriteAll(rows); err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	return nil
 }
 
 func printText(out io.Writer, text string) error {

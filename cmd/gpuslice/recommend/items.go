@@ -2,7 +2,6 @@ package recommend
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -221,7 +220,6 @@ func basisText(i item) string {
 
 // printCSV prints rows in which a cell is empty if its value is not known.
 func printCSV(out io.Writer, items []item) error {
-	w := csv.NewWriter(out)
 	rows := [][]string{{"namespace", "workload", "kind", "container", "pods", "hours", "peak_mib", "slice_mib", "size_mib", "saves_mib", "saves_per_month", "verdict", "marks"}}
 	mib := func(m api.MiB) string { return cli.Count(int64(m)) }
 	for _, i := range items {
@@ -242,10 +240,7 @@ func printCSV(out io.Writer, items []item) error {
 			}
 		}
 	}
-	if err := w.WriteAll(rows); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
-	}
-	return nil
+	return cli.PrintCSV(out, rows)
 }
 
 // owners are the objects whose pod template a patch labels.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
@@ -62,10 +62,9 @@ type resource struct {
 	node             string // of a device; "": this is a pool
 }
 
-// charges are those of the invoice by month, with the holdings of each. uncharged are pools that the invoice does not
-// have.
-func (in *invoice) charges(span period, days []*usage.Day) (all []*charge, uncharged map[string]bool) {
-	uncharged = map[string]bool{}
+// charges are those of the invoice by month, with the holdings of each, and notes on pools that the invoice does not have.
+func (in *invoice) charges(span period, days []*usage.Day) (all []*charge, notes []string) {
+	uncharged := map[string]bool{}
 	for _, month := range span.months() {
 		byPool, counted := map[string]*charge{}, int64(0)
 		for _, d := range in.Devices {
@@ -92,7 +91,10 @@ func (in *invoice) charges(span period, days []*usage.Day) (all []*charge, uncha
 			all = append(all, c)
 		}
 	}
-	return all, uncharged
+	for _, pool := range slices.Sorted(maps.Keys(uncharged)) {
+		notes = append(notes, fmt.Sprintf("no charge: pool %s has no devices in --charges", pool))
+	}
+	return all, notes
 }
 
 func (c *charge) add(l usage.Line) {
@@ -212,18 +214,8 @@ func (c *charge) allocate(row focusRow, k usage.Key) {
 	row["AllocatedResourceId"], row["AllocatedResourceName"], row["AllocatedTags"] = id, name, string(text)
 }
 
-// poolCharges are the charges by the record of pools, with notes on gaps.
-func (o *options) poolCharges(span period, days []*usage.Day) (all []*charge, notes []string) {
-	all, uncharged := o.charges.charges(span, days)
-	for _, pool := range slices.Sorted(maps.Keys(uncharged)) {
-		notes = append(notes, fmt.Sprintf("no charge: pool %s has no devices in --charges", pool))
-	}
-	return all, notes
-}
-
 // printFOCUS prints the rows of charges, and returns notes on gaps.
 func (o *options) printFOCUS(out io.Writer, all []*charge) (notes []string, err error) {
-	w := csv.NewWriter(out)
 	lines := [][]string{focusColumns}
 	if o.output.NoHeaders {
 		lines = nil
@@ -241,8 +233,5 @@ func (o *options) printFOCUS(out io.Writer, all []*charge) (notes []string, err 
 			lines = append(lines, cells)
 		}
 	}
-	if err := w.WriteAll(lines); err != nil {
-		return nil, fmt.Errorf("print the answer: %w", err)
-	}
-	return notes, nil
+	return notes, cli.PrintCSV(out, lines)
 }

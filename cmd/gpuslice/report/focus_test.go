@@ -60,7 +60,7 @@ func focusOf(t *testing.T, used bool, seed uint64) (rows []focusRow, notes []str
 	span := period{time.Date(2026, 9, 20, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC)}
 	var b strings.Builder
 	o := &options{charges: in, used: used, output: cli.Output{Format: focusFormat}}
-	all, notes := o.poolCharges(span, randomDays(rand.New(rand.NewPCG(seed, 1)), span))
+	all, notes := o.charges.charges(span, randomDays(rand.New(rand.NewPCG(seed, 1)), span))
 	if _, err := o.printFOCUS(&b, all); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestMoreHeldThanCharged(t *testing.T) {
 		{Key: usage.Key{Namespace: "a", Pool: "a100-mps"}, Held: held}, {Key: usage.Key{Namespace: "a", Pool: "a100-exclusive"}, Held: held}, {Key: usage.Key{Pool: "l4"}, Held: held}}}
 	var out strings.Builder
 	o := &options{charges: in}
-	all, notes := o.poolCharges(period{from, from.Add(day)}, []*usage.Day{d1})
+	all, notes := o.charges.charges(period{from, from.Add(day)}, []*usage.Day{d1})
 	more, err := o.printFOCUS(&out, all)
 	if notes = append(notes, more...); err != nil || !slices.Equal(notes, []string{"no charge: pool l4 has no devices in --charges",
 		"pool a100: more was held in 2026-10 than the devices of --charges: the cost is divided by what was held"}) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,7 +16,7 @@ func (o *options) print(s cli.Streams, r *report) error {
 		return o.printCSV(s.Out, r)
 	}
 	if len(r.Items) == 0 && !cli.IsDocument(o.output.Format) {
-		fmt.Fprintf(s.Err, "nothing was held from %s until %s\n", stamp(r, false), stamp(r, true))
+		fmt.Fprintf(s.Err, "nothing was held from %s until %s\n", r.From.Format("2006-01-02"), r.Until.Format("2006-01-02 15:04 UTC"))
 		return nil
 	}
 	return o.output.Print(s.Out, cli.Answer{Document: r, Page: func() *cli.Page {
@@ -25,13 +24,6 @@ func (o *options) print(s cli.Streams, r *report) error {
 		page.Table("", o.table(r))
 		return page
 	}})
-}
-
-func stamp(r *report, end bool) string {
-	if end {
-		return r.Until.Format("2006-01-02 15:04 UTC")
-	}
-	return r.From.Format("2006-01-02")
 }
 
 // columns are those of the rows' groups.
@@ -82,7 +74,6 @@ func money(cost *float64) string {
 
 // printCSV prints a header and a line for each row. A cell is empty where nothing is known.
 func (o *options) printCSV(out io.Writer, r *report) error {
-	w := csv.NewWriter(out)
 	lines := [][]string{append(o.columns("namespace", "pool", o.grouping.label),
 		"held_gib_hours", "held_device_hours", "used_gib_hours", "used_read_ratio", "unsure_gib_hours", "unsure_device_hours", "cost")}
 	if o.output.NoHeaders {
@@ -96,10 +87,7 @@ func (o *options) printCSV(out io.Writer, r *report) error {
 		lines = append(lines, append(o.columns(i.Namespace, i.Pool, i.Label),
 			plain(i.HeldGiBHours), plain(i.HeldDeviceHours), used, plain(i.UsedReadRatio), plain(i.UnsureGiBHours), plain(i.UnsureDeviceHours), money(i.Cost)))
 	}
-	if err := w.WriteAll(lines); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
-	}
-	return nil
+	return cli.PrintCSV(out, lines)
 }
 
 func plain(n float64) string { return strconv.FormatFloat(n, 'f', 4, 64) }

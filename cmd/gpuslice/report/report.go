@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -207,7 +206,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 
 // runFOCUS prints the rows of FOCUS, and notes on gaps.
 func (o *options) runFOCUS(s cli.Streams, span period, days []*usage.Day, unread []error) error {
-	all, notes := o.poolCharges(span, days)
+	all, notes := o.charges.charges(span, days)
 	more, err := o.printFOCUS(s.Out, all)
 	if err != nil {
 		return err
@@ -230,12 +229,8 @@ func (o *options) runFOCUS(s cli.Streams, span period, days []*usage.Day, unread
 func daysText(days []time.Time) string {
 	const most = 5
 	var names []string
-	for _, d := range days[:min(len(days), most)] {
+	for _, d := range days {
 		names = append(names, d.Format(time.DateOnly))
 	}
-	text := strings.Join(names, ", ")
-	if more := len(days) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return cli.First(most, names)
 }
