@@ -48,25 +48,20 @@ func (c *canvas) drawn(a *layout.Assignment) *fleet.Fleet {
 			continue
 		}
 		n := fleet.Node{Name: c.fleet.Nodes[i].Name, GPUs: fleet.GPUs{Product: k.Model, Count: k.Devices, Memory: api.MiB(k.DeviceMemory)}}
-		for _, name := range slices.Sorted(maps.Keys(a.Nodes[i].Extended)) {
-			units := a.Nodes[i].Extended[name]
-			if units == 0 {
-				continue
-			}
-			pool := poolOf(k, a.Forms[i].Strategy, name, units)
+		offer := func(pool fleet.Pool, units int64) {
 			n.Offers = append(n.Offers, fleet.Offer{Pool: pool.Name, Units: units})
 			if !pools[pool.Name] {
 				pools[pool.Name] = true
 				out.Pools = append(out.Pools, pool)
 			}
 		}
-		if len(a.Nodes[i].Parts) > 0 {
-			pool := claims(k)
-			n.Offers = append(n.Offers, fleet.Offer{Pool: pool.Name, Units: int64(k.Devices)})
-			if !pools[pool.Name] {
-				pools[pool.Name] = true
-				out.Pools = append(out.Pools, pool)
+		for _, name := range slices.Sorted(maps.Keys(a.Nodes[i].Extended)) {
+			if units := a.Nodes[i].Extended[name]; units != 0 {
+				offer(poolOf(k, a.Forms[i].Strategy, name, units), units)
 			}
+		}
+		if len(a.Nodes[i].Parts) > 0 {
+			offer(claims(k), int64(k.Devices))
 		}
 		out.Nodes = append(out.Nodes, n)
 	}

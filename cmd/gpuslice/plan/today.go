@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
@@ -76,16 +75,16 @@ func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return fmt.Errorf("read the DaemonSets that mount configurations: %w", err)
 	}
-	known := map[types.NamespacedName]bool{}
+	known := map[string]bool{}
 	for _, d := range daemons.Items {
 		if !slices.Contains(configured, nvidia.PartOf(&d)) {
 			continue
 		}
 		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.ConfigMap == nil || known[types.NamespacedName{Namespace: d.Namespace, Name: v.ConfigMap.Name}] {
+			if v.ConfigMap == nil || known[d.Namespace+"/"+v.ConfigMap.Name] {
 				continue
 			}
-			known[types.NamespacedName{Namespace: d.Namespace, Name: v.ConfigMap.Name}] = true
+			known[d.Namespace+"/"+v.ConfigMap.Name] = true
 			m, err := client.CoreV1().ConfigMaps(d.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				continue

@@ -47,14 +47,6 @@ func (d *Device) take(p *demand.Pod, w *part) {
 
 // Free is the part of a device that no pod has.
 func (d *Device) Free() float64 {
-	if d.Strategy == Exclusive {
-		return 0
-	}
-	return d.rest()
-}
-
-// rest is the part of a device that is free.
-func (d *Device) rest() float64 {
 	switch d.Strategy {
 	case MIG:
 		used := 0

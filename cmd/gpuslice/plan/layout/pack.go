@@ -177,8 +177,8 @@ func (p *packer) add(it *item) {
 		w := &it.parts[i]
 		for _, d := range p.open[w.kind] {
 			if device := &p.devices[d]; device.takes(pod, w) {
-				if rest := device.rest() - w.weight; rest < least {
-					at, least, chosen = d, rest, w
+				if left := device.Free() - w.weight; left < least {
+					at, least, chosen = d, left, w
 				}
 			}
 		}
@@ -189,7 +189,7 @@ func (p *packer) add(it *item) {
 	device := &p.devices[at]
 	device.take(pod, chosen)
 	device.Pods = append(device.Pods, it.pod)
-	if kind := device.Kind; device.rest() <= 0 {
+	if kind := device.Kind; device.Free() <= 0 {
 		p.open[kind] = slices.DeleteFunc(p.open[kind], func(d int) bool { return d == at })
 	}
 }
