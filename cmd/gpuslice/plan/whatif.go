@@ -93,10 +93,8 @@ func named(model, name string) bool {
 func models(f *demand.Fleet) string {
 	var names []string
 	for _, kind := range f.Used() {
-		if m := f.Kinds[kind].Model; !slices.Contains(names, m) {
-			names = append(names, m)
-		}
+		names = append(names, f.Kinds[kind].Model)
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Compact(names), ", ")
 }

@@ -19,9 +19,9 @@ const maxTrials = 24
 // the numbers of nodes are changed as long as fewer pods wait. It is the fleet as it is, with the CPU and the memory of
 // its nodes.
 func Assign(f *demand.Fleet, fam Families, packing *Packing) *Assignment {
-	a := &assigner{fleet: f, families: fam, packing: packing, forms: make([]Form, len(f.Nodes)), taken: make([]bool, len(f.Nodes)), room: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
+	a := &assigner{fleet: f, families: fam, packing: packing, forms: make([]Form, len(f.Nodes)), room: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
 	for i := range a.forms {
-		a.forms[i] = Form{Strategy: Exclusive, Replicas: 1}
+		a.forms[i] = whole
 	}
 	a.instances()
 	groups := a.groups()
@@ -67,8 +67,7 @@ type assigner struct {
 	families Families
 	packing  *Packing
 	forms    []Form
-	taken    []bool // nodes that are no longer whole
-	room     []int  // for about how many pods more of a group's form nodes have
+	room     []int // for about how many pods more of a group's form nodes have
 
 	sets      map[string][]bool // kinds, by themselves
 	sufficing map[need][]bool
@@ -127,7 +126,7 @@ func (a *assigner) instances() {
 				continue
 			}
 			count := min(a.fleet.Kinds[kind].Devices, len(left))
-			a.forms[i], a.taken[i] = Form{Strategy: MIG, Instances: left[:count]}, true
+			a.forms[i] = Form{Strategy: MIG, Instances: left[:count]}
 			left = left[count:]
 		}
 	}
@@ -220,13 +219,13 @@ func (a *assigner) improve(groups []group, best *Assignment) *Assignment {
 		if waiting[i] == 0 {
 			break
 		}
-		forms, taken := slices.Clone(a.forms), slices.Clone(a.taken)
-		if turned := a.cover(&groups[i], waiting[i]); len(turned) > 0 {
+		forms := slices.Clone(a.forms)
+		if a.cover(&groups[i], waiting[i]) {
 			if next := a.place(); next.Waiting < best.Waiting {
 				return next
 			}
 		}
-		a.forms, a.taken = forms, taken
+		a.forms = forms
 	}
 	return a.giveBack(best)
 }
@@ -241,8 +240,8 @@ func (a *assigner) giveBack(best *Assignment) *Assignment {
 	}
 	changed := false
 	for i := range a.forms {
-		if a.taken[i] && !used[i] {
-			a.forms[i], a.taken[i], changed = Form{Strategy: Exclusive, Replicas: 1}, false, true
+		if a.forms[i].Strategy != Exclusive && !used[i] {
+			a.forms[i], changed = whole, true
 		}
 	}
 	if !changed {

@@ -15,6 +15,9 @@ type Form struct {
 	Instances [][]int // of MIG: by device and profile
 }
 
+// whole is the form of devices that are not divided.
+var whole = Form{Strategy: Exclusive, Replicas: 1}
+
 // SameAs reports whether nodes of the kind have the form today.
 func (form *Form) SameAs(k *demand.Kind) bool {
 	return form.Strategy == cmp.Or(k.Strategy, Exclusive) && (form.Strategy == MIG || max(form.Replicas, 1) == max(k.Replicas, 1))

@@ -94,7 +94,7 @@ func (g *group) changes(k *demand.Kind) int {
 func (a *assigner) fill(g *group) int {
 	left := len(g.members)
 	for i, n := range a.fleet.Nodes {
-		if a.taken[i] && a.forms[i].Strategy == g.form.Strategy && a.forms[i].Replicas == g.form.Replicas && (g.allowed == nil || g.allowed[n.Kind]) {
+		if a.forms[i].Strategy == g.form.Strategy && a.forms[i].Replicas == g.form.Replicas && (g.allowed == nil || g.allowed[n.Kind]) {
 			used := min(left, a.room[i], g.holds(&a.fleet.Kinds[n.Kind]))
 			left, a.room[i] = left-used, a.room[i]-used
 		}
@@ -102,9 +102,9 @@ func (a *assigner) fill(g *group) int {
 	return left
 }
 
-// cover turns whole nodes into those of a group's form until they hold so many pods, and returns the nodes turned. Kinds whose CPU and
+// cover turns whole nodes into those of a group's form until they hold so many pods, and reports whether it turned any. Kinds whose CPU and
 // memory suffice for all of their replicas come first, of these those that fewer pods with whole devices want, and small nodes.
-func (a *assigner) cover(g *group, pods int) (turned []int) {
+func (a *assigner) cover(g *group, pods int) (turned bool) {
 	want := a.wanted()
 	kinds := slices.DeleteFunc(a.fleet.Used(), func(kind int) bool {
 		return g.allowed != nil && !g.allowed[kind] || g.holds(&a.fleet.Kinds[kind]) < 1
@@ -120,9 +120,8 @@ func (a *assigner) cover(g *group, pods int) (turned []int) {
 			if pods <= 0 {
 				return turned
 			}
-			if n.Kind == kind && !a.taken[i] {
-				a.forms[i], a.taken[i] = g.form, true
-				turned = append(turned, i)
+			if n.Kind == kind && a.forms[i].Strategy == Exclusive {
+				a.forms[i], turned = g.form, true
 				holds := g.holds(&a.fleet.Kinds[kind])
 				a.room[i] = max(holds-pods, 0)
 				pods -= holds

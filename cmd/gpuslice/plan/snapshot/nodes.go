@@ -99,12 +99,13 @@ func (r *rule) allows(n *corev1.Node) bool {
 
 // readNodes adds the nodes that pods can be placed on. Those are of one kind that have the same and are the same to each pod.
 func (r *reader) readNodes(pods []*fleet.Pod) {
-	index := map[string]int{}
+	var rules []*rule
+	index := map[string]int{} // of rules, from 1
 	names := map[string]int{}
 	for _, p := range pods {
 		if text := ruleText(p); index[text] == 0 {
-			r.rules = append(r.rules, ruleOf(p))
-			index[text] = len(r.rules)
+			rules = append(rules, ruleOf(p))
+			index[text] = len(rules)
 		}
 	}
 	allows := [][]bool{}
@@ -122,8 +123,8 @@ func (r *reader) readNodes(pods []*fleet.Pod) {
 		if product, labeled := n.Labels[labelProduct]; labeled {
 			object.Labels[labelProduct] = modelOf(product)
 		}
-		row := make([]bool, len(r.rules))
-		for j, rule := range r.rules {
+		row := make([]bool, len(rules))
+		for j, rule := range rules {
 			row[j] = rule.allows(object)
 		}
 		kind := r.kind(n)

@@ -54,8 +54,7 @@ type reader struct {
 	options Options
 	out     *demand.Fleet
 	pools   map[string]*fleet.Pool
-	nodes   map[string]int // index of out.Nodes by name
-	rules   []*rule
+	nodes   map[string]int    // index of out.Nodes by name
 	allowed map[string][]bool // by constraint and model, shared between pods
 	counts  map[string]int    // of notes
 }
