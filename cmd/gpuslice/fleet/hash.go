@@ -83,9 +83,10 @@ func public(domain string) bool {
 	return slices.ContainsFunc(publicDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-func (h hasher) labelKeys(all []string) {
-	for i := range all {
-		all[i] = h.labelKey(all[i])
+// replace replaces each of the names.
+func replace(names []string, by func(string) string) {
+	for i := range names {
+		names[i] = by(names[i])
 	}
 }
 
@@ -134,7 +135,7 @@ func (h hasher) pod(p *Pod) {
 	for i := range p.Spread {
 		p.Spread[i].TopologyKey = h.labelKey(p.Spread[i].TopologyKey)
 		p.Spread[i].LabelSelector = h.selector(p.Spread[i].LabelSelector)
-		h.labelKeys(p.Spread[i].MatchLabelKeys)
+		replace(p.Spread[i].MatchLabelKeys, h.labelKey)
 	}
 	for i := range p.Slices {
 		s := &p.Slices[i]
@@ -151,13 +152,13 @@ func (h hasher) affinity(a *corev1.Affinity) {
 		return
 	}
 	if n := a.NodeAffinity; n != nil {
-		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			h.terms(n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
+		if required := n.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+			for i := range required.NodeSelectorTerms {
+				h.term(&required.NodeSelectorTerms[i])
+			}
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			t := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference
-			h.requirements(t.MatchExpressions)
-			h.requirements(t.MatchFields)
+			h.term(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
 		}
 	}
 	if p := a.PodAffinity; p != nil {
@@ -168,11 +169,9 @@ func (h hasher) affinity(a *corev1.Affinity) {
 	}
 }
 
-func (h hasher) terms(all []corev1.NodeSelectorTerm) {
-	for i := range all {
-		h.requirements(all[i].MatchExpressions)
-		h.requirements(all[i].MatchFields)
-	}
+func (h hasher) term(t *corev1.NodeSelectorTerm) {
+	h.requirements(t.MatchExpressions)
+	h.requirements(t.MatchFields)
 }
 
 // requirements keeps numbers, which are compared, and the one field that a term can name.
@@ -180,9 +179,7 @@ func (h hasher) requirements(all []corev1.NodeSelectorRequirement) {
 	for i := range all {
 		r := &all[i]
 		if r.Operator != corev1.NodeSelectorOpGt && r.Operator != corev1.NodeSelectorOpLt {
-			for j := range r.Values {
-				r.Values[j] = h.value(r.Key, r.Values[j])
-			}
+			replace(r.Values, func(value string) string { return h.value(r.Key, value) })
 		}
 		if r.Key != metav1.ObjectNameField {
 			r.Key = h.labelKey(r.Key)
@@ -194,11 +191,9 @@ func (h hasher) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.W
 	one := func(t *corev1.PodAffinityTerm) {
 		t.TopologyKey = h.labelKey(t.TopologyKey)
 		t.LabelSelector, t.NamespaceSelector = h.selector(t.LabelSelector), h.selector(t.NamespaceSelector)
-		for i := range t.Namespaces {
-			t.Namespaces[i] = h.name(t.Namespaces[i])
-		}
-		h.labelKeys(t.MatchLabelKeys)
-		h.labelKeys(t.MismatchLabelKeys)
+		replace(t.Namespaces, h.name)
+		replace(t.MatchLabelKeys, h.labelKey)
+		replace(t.MismatchLabelKeys, h.labelKey)
 	}
 	for i := range required {
 		one(&required[i])
@@ -217,9 +212,7 @@ func (h hasher) selector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	}
 	for i := range s.MatchExpressions {
 		e := &s.MatchExpressions[i]
-		for j := range e.Values {
-			e.Values[j] = h.value(e.Key, e.Values[j])
-		}
+		replace(e.Values, func(value string) string { return h.value(e.Key, value) })
 		e.Key = h.labelKey(e.Key)
 	}
 	return s
@@ -229,9 +222,7 @@ func (h hasher) selector(s *metav1.LabelSelector) *metav1.LabelSelector {
 func (h hasher) quota(q *Quota) {
 	kind, name, _ := strings.Cut(q.Budget, "/")
 	q.Budget = fmt.Sprintf("%s/%s", kind, h.name(name))
-	for i := range q.Namespaces {
-		q.Namespaces[i] = h.name(q.Namespaces[i])
-	}
+	replace(q.Namespaces, h.name)
 	for i := range q.Figures {
 		f := &q.Figures[i]
 		f.Quota, f.Namespace = h.name(f.Quota), h.name(f.Namespace)

@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,15 +15,20 @@ func boundAt(pod *corev1.Pod) Second {
 	if pod.Spec.NodeName == "" {
 		return 0
 	}
+	return SecondOf(BoundAt(pod))
+}
+
+// BoundAt is when the scheduler bound a pod that is on a node, else when the node took it.
+func BoundAt(pod *corev1.Pod) time.Time {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-			return SecondOf(c.LastTransitionTime.Time)
+			return c.LastTransitionTime.UTC()
 		}
 	}
 	if pod.Status.StartTime != nil {
-		return SecondOf(pod.Status.StartTime.Time)
+		return pod.Status.StartTime.UTC()
 	}
-	return SecondOf(pod.CreationTimestamp.Time)
+	return pod.CreationTimestamp.UTC()
 }
 
 // endedAt is when the last container of a pod that has ended did. It is not known of one whose node was lost.

@@ -153,9 +153,14 @@ func (s *session) count(ctx context.Context) error {
 // step counts the next part, which lies within one day.
 func (s *session) step(ctx context.Context, pods []held, until Second) error {
 	if s.last == nil {
-		if err := s.open(ctx, until); err != nil {
+		found, err := s.store.latest(ctx, until)
+		if err != nil {
 			return err
 		}
+		if found == nil { // the count begins when this replica began to watch
+			found = &stored{Day: newDay(s.since)}
+		}
+		s.last = found
 	}
 	if s.last.Until == s.last.end() && until > s.last.Until {
 		s.last = &stored{Day: s.last.next()}
@@ -173,15 +178,6 @@ func (s *session) step(ctx context.Context, pods []held, until Second) error {
 		return err
 	}
 	s.last = written
-	return nil
-}
-
-// open reads the counted Day. Without any the count begins when this replica began to watch.
-func (s *session) open(ctx context.Context, now Second) (err error) {
-	if s.last, err = s.store.latest(ctx, now); err != nil || s.last != nil {
-		return err
-	}
-	s.last = &stored{Day: newDay(s.since)}
 	return nil
 }
 

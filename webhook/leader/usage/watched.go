@@ -145,7 +145,14 @@ func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now 
 // resolve resolves the pods on nodes that are not settled, and returns them. Many never are: any device's name may become a pool's.
 // The informer's handlers do not wait for it.
 func (w *watched) resolve(resolve func(*podcache.Pod) (h *held, settled bool)) map[*watchedPod]*podcache.Pod {
-	open := w.unsettled()
+	open := map[*watchedPod]*podcache.Pod{}
+	w.mu.Lock()
+	for _, p := range w.pods {
+		if p.bound != 0 && !p.settled {
+			open[p] = p.pod
+		}
+	}
+	w.mu.Unlock()
 	for p, kept := range open {
 		h, settled := resolve(kept)
 		w.mu.Lock()
@@ -153,18 +160,6 @@ func (w *watched) resolve(resolve func(*podcache.Pod) (h *held, settled bool)) m
 		w.mu.Unlock()
 	}
 	return open
-}
-
-func (w *watched) unsettled() map[*watchedPod]*podcache.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := map[*watchedPod]*podcache.Pod{}
-	for _, p := range w.pods {
-		if p.bound != 0 && !p.settled {
-			out[p] = p.pod
-		}
-	}
-	return out
 }
 
 func (p *watchedPod) settle(h *held, settled bool) {

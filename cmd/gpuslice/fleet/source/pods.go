@@ -23,6 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
 func (r *reader) readPods(ctx context.Context) error {
@@ -84,7 +85,7 @@ func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) flee
 		out.Owner = fleet.Owner{Kind: c.Kind, Name: c.Name}
 	}
 	if out.Node != "" {
-		out.Bound = boundAt(p)
+		out.Bound = usage.BoundAt(p)
 	}
 	if out.Over() {
 		out.Ended = endedAt(p)
@@ -146,19 +147,6 @@ func strongest(all []api.Tier) (found api.Tier) {
 		}
 	}
 	return found
-}
-
-// boundAt is when the scheduler bound the pod, else when its node took it.
-func boundAt(p *corev1.Pod) time.Time {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.UTC()
-		}
-	}
-	if p.Status.StartTime != nil {
-		return p.Status.StartTime.UTC()
-	}
-	return p.CreationTimestamp.UTC()
 }
 
 // endedAt is when the last container ended; zero: that is not known.
