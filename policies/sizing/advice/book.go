@@ -2,6 +2,7 @@ package advice
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,7 @@ func newBook(parts map[int]*part) (*Book, error) {
 	n := 0
 	for _, p := range parts {
 		if p.Parts != len(parts) {
-			return nil, fmt.Errorf("%d and %d parts of one document", p.Parts, len(parts))
+			return nil, errors.New("some of the ConfigMaps that were written together are missing")
 		}
 		b.Written, b.Texts = p.Written, append(b.Texts, p.text)
 		if n += len(p.Items); n > maxContainers {

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,30 +141,19 @@ func Decode(texts []string) (*Book, error) {
 	}
 	var latest *Book
 	for at, parts := range byTime {
-		if latest != nil && at < latest.Written.Unix() || len(parts) != parts[anyKey(parts)].Parts {
+		if latest != nil && at < latest.Written.Unix() {
 			continue
 		}
-		book, err := newBook(parts)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
+		if book, err := newBook(parts); err == nil {
+			latest = book
+		} else {
+			failed = cmp.Or(failed, err)
 		}
-		latest = book
 	}
-	switch {
-	case latest != nil || len(texts) == 0:
+	if latest != nil || len(texts) == 0 {
 		return latest, nil
-	case failed == nil:
-		failed = errors.New("some of the ConfigMaps that were written together are missing")
 	}
 	return nil, fmt.Errorf("read recommendations: %w", failed)
-}
-
-func anyKey(parts map[int]*part) (key int) {
-	for key = range parts {
-		break
-	}
-	return key
 }
 
 // decodePart reads the text of one ConfigMap, its items not yet.
