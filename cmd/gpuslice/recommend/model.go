@@ -143,20 +143,12 @@ func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err 
 
 // ggufBytes is the size of the one GGUF file of a directory. 0: there is none, or a choice.
 func ggufBytes(directory string) (int64, error) {
-	entries, err := os.ReadDir(directory)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", directory, err)
+	files := os.DirFS(directory)
+	found, err := fs.Glob(files, "*.gguf")
+	if len(found) != 1 || err != nil {
+		return 0, err
 	}
-	var found []fs.DirEntry
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) == ".gguf" {
-			found = append(found, e)
-		}
-	}
-	if len(found) != 1 {
-		return 0, nil
-	}
-	info, err := os.Stat(filepath.Join(directory, found[0].Name()))
+	info, err := fs.Stat(files, found[0])
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", directory, err)
 	}

@@ -81,7 +81,7 @@ func (r *Records) ReadCSV(in io.Reader) error {
 			return fmt.Errorf("read line %d: %w", n, err)
 		}
 		if text := bytes.TrimRight(line, "\r\n"); n == 1 {
-			if c.columns, err = readHeaderEnd(text, err); err != nil {
+			if c.columns, err = readHeader(text); err != nil {
 				return err
 			}
 		} else if len(text) > 0 {
@@ -93,14 +93,6 @@ func (r *Records) ReadCSV(in io.Reader) error {
 			return nil
 		}
 	}
-}
-
-// readHeaderEnd reads the header, after which there must be a line end.
-func readHeaderEnd(text []byte, end error) (columns, error) {
-	if end != nil && len(text) == 0 {
-		return columns{}, errors.New("the file is empty")
-	}
-	return readHeader(text)
 }
 
 func (c *csvReader) row(line []byte) (err error) {

@@ -40,6 +40,9 @@ func (r *Records) read(in io.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read: %w", err)
 	}
+	if len(start) == 0 {
+		return errors.New("the file is empty")
+	}
 	if text := bytes.TrimSpace(bytes.TrimPrefix(start, []byte("\ufeff"))); len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		return r.ReadRangeQuery(b, "")
 	}
