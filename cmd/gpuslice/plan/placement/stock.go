@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -45,12 +46,11 @@ type stock struct {
 
 type stockNode struct {
 	kind            int
-	pods            int64
+	pods            int64    // that it takes
 	cpu, memory     [2]int64 // allocatable, requested
 	scored          [2]int64 // CPU and memory with defaults for pods without requests
 	free            []int64  // of extended resources, by index
 	parts           []int64
-	podsAreCounted  bool
 	currentBalanced int64
 }
 
@@ -100,7 +100,7 @@ func newStock(nodes []Node, pods []Pod) *stock {
 	}
 	for i := range nodes {
 		n := &nodes[i]
-		sn := stockNode{kind: n.Kind, pods: n.Pods, podsAreCounted: n.Pods > 0, free: make([]int64, len(s.names)), parts: slices.Clone(n.Parts)}
+		sn := stockNode{kind: n.Kind, pods: cmp.Or(n.Pods, math.MaxInt64), free: make([]int64, len(s.names)), parts: slices.Clone(n.Parts)}
 		sn.cpu[0], sn.memory[0] = n.CPU, n.Memory
 		for name, count := range n.Extended {
 			sn.free[s.names[name]] = count
@@ -163,7 +163,7 @@ func (s *stock) wanted() int {
 }
 
 func (n *stockNode) fits(p *Pod, requests []amount) bool {
-	if n.cpu[0]-n.cpu[1] < p.CPU && p.CPU > 0 || n.memory[0]-n.memory[1] < p.Memory && p.Memory > 0 || n.podsAreCounted && n.pods < 1 {
+	if n.cpu[0]-n.cpu[1] < p.CPU && p.CPU > 0 || n.memory[0]-n.memory[1] < p.Memory && p.Memory > 0 || n.pods < 1 {
 		return false
 	}
 	if p.Allowed != nil && !p.Allowed[n.kind] {
@@ -199,14 +199,7 @@ func (n *stockNode) take(p *Pod, requests []amount) {
 }
 
 func scored(p *Pod) (cpu, memory int64) {
-	cpu, memory = p.CPU, p.Memory
-	if cpu == 0 {
-		cpu = defaultCPU
-	}
-	if memory == 0 {
-		memory = defaultMemory
-	}
-	return cpu, memory
+	return cmp.Or(p.CPU, defaultCPU), cmp.Or(p.Memory, defaultMemory)
 }
 
 // score is the sum of LeastAllocated and BalancedAllocation, each of weight 1.

@@ -81,22 +81,18 @@ func (r *reader) poolOf(p *fleet.Pod, resource string) *fleet.Pool {
 			return pool
 		}
 	}
-	var found *fleet.Pool
 	for i := range r.from.Nodes {
 		n := &r.from.Nodes[i]
 		if p.Node != "" && n.Name != p.Node {
 			continue
 		}
 		for _, o := range n.Offers {
-			if pool := r.pools[o.Pool]; pool.Resource == resource && found == nil {
-				found = pool
+			if pool := r.pools[o.Pool]; pool.Resource == resource {
+				return pool
 			}
 		}
-		if found != nil {
-			break
-		}
 	}
-	return found
+	return nil
 }
 
 // need adds the part of a device in a resource's units.
