@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/proposal"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/price"
 )
 
 // cost is money for an hour of the devices needed, in the unit of --price.
@@ -14,11 +13,6 @@ type cost struct {
 	Today   float64 `json:"today"`
 	Planned float64 `json:"planned"`
 	Freed   float64 `json:"freed"`
-}
-
-// parsePrices reads prices by model or by a word of its name ("A100").
-func parsePrices(texts []string) (price.List, error) {
-	return price.Parse(texts, "MODEL=PRICE, such as a100=2.40 or '*=1'", func(string) bool { return true })
 }
 
 // cost is nil without prices, or where a model that pods need has none: a note names it.

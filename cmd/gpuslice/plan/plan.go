@@ -129,7 +129,7 @@ func (o *options) checkSamples() error {
 }
 
 func (o *options) check() (err error) {
-	o.price, err = parsePrices(o.prices)
+	o.price, err = price.Parse(o.prices, "MODEL=PRICE, such as a100=2.40 or '*=1'", func(string) bool { return true }) // a model, or a word of its name
 	if len(o.against) > 0 && o.changes == "" {
 		err = errors.Join(err, errors.New("--against: it is for --changes, which is missing"))
 	}

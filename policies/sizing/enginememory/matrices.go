@@ -72,7 +72,8 @@ func (c *config) matrices(m *model) (all []matrix, unknown string) {
 		add(matrix{name: "embed_tokens_per_layer", layer: -1, values: float64(c.get("vocab_size_per_layer_input", "vocab_size")) * float64(n), role: precise},
 			matrix{name: "per_layer_model_projection", layer: -1, values: float64(h) * float64(n+2*n), role: precise, division: repeated})
 	}
-	if n := c.predictors(); n > 0 && len(m.layers) > 0 {
+	// Layers of multi-token prediction that a checkpoint has beside the model's.
+	if n := c.text.int("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"); n > 0 && len(m.layers) > 0 {
 		list, _ := c.layerMatrices(&m.layers[len(m.layers)-1], len(m.layers)-1)
 		for _, x := range list {
 			add(matrix{name: x.name, layer: x.layer, values: float64(n) * x.values, role: predictor})
@@ -81,11 +82,6 @@ func (c *config) matrices(m *model) (all []matrix, unknown string) {
 	}
 	towers, unknown := c.towers(h)
 	return append(all, towers...), unknown
-}
-
-// predictors are the layers of multi-token prediction that a checkpoint has beside the model's.
-func (c *config) predictors() int {
-	return c.text.int("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 }
 
 func (c *config) layerMatrices(l *layer, i int) ([]matrix, string) {

@@ -112,7 +112,9 @@ func (s *session) look(now time.Time) {
 		return
 	}
 	t := s.table(now)
-	t.clearPods()
+	for _, l := range t.lines { // gone, unless a living pod is counted
+		l.Pods = 0
+	}
 	holders, several := make(map[types.UID]holder, len(s.holders)), 0
 	for _, object := range s.pods.List() {
 		kept, ok := object.(*podcache.Pod)

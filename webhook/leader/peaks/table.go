@@ -1,7 +1,6 @@
 package peaks
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -77,12 +76,5 @@ func (t *table) note(set *hours, at, now time.Time) {
 	if days.Start(at).Equal(t.start) && !at.After(now) {
 		hour, _ := t.slot(at)
 		*set |= 1 << hour
-	}
-}
-
-// clearPods takes all workloads as gone, before living pods are counted.
-func (t *table) clearPods() {
-	for l := range maps.Values(t.lines) {
-		l.Pods = 0
 	}
 }

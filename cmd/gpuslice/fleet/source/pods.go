@@ -18,20 +18,12 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
-
-func (r *reader) readPods(ctx context.Context) error {
-	if _, err := kube.EachPod(ctx, r.Client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, r.addPod); err != nil {
-		return fmt.Errorf("read pods of every namespace: %w", err)
-	}
-	return nil
-}
 
 // addPod adds a pod with GPUs, or the requests of another to its node.
 func (r *reader) addPod(p *corev1.Pod) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
@@ -109,8 +110,8 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, e
 	if err := r.readNodes(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.readPods(ctx); err != nil {
-		return nil, err
+	if _, err := kube.EachPod(ctx, r.Client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, r.addPod); err != nil {
+		return nil, fmt.Errorf("read pods of every namespace: %w", err)
 	}
 	if f.usage {
 		if err := r.readUsage(ctx); err != nil {

@@ -101,7 +101,8 @@ func (fam *Families) items(f *demand.Fleet, out *Packing) (items []item) {
 		if !known {
 			parts = fam.parts(f, p, kinds)
 			for j := range parts {
-				parts[j].weight = max(parts[j].weight, hostWeight(p, &f.Kinds[parts[j].kind]))
+				k := &f.Kinds[parts[j].kind]
+				parts[j].weight = max(parts[j].weight, ratio(p.CPU, k.CPU), ratio(p.Memory, k.Memory))
 			}
 			slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.weight, b.weight) })
 			cache[c] = parts
@@ -126,11 +127,6 @@ func classOf(p *demand.Pod) class {
 		c.allowed = &p.Allowed[0]
 	}
 	return c
-}
-
-// hostWeight is the larger part of a node's CPU or memory that a pod takes.
-func hostWeight(p *demand.Pod, k *demand.Kind) float64 {
-	return max(ratio(p.CPU, k.CPU), ratio(p.Memory, k.Memory))
 }
 
 func ratio(part, whole int64) float64 {

@@ -58,6 +58,7 @@ func ruleOf(p *fleet.Pod) *rule {
 			term := &required.NodeSelectorTerms[i]
 			term.MatchExpressions = demands(term.MatchExpressions)
 		}
+		empty := func(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
 		if !slices.ContainsFunc(required.NodeSelectorTerms, empty) { // a term without demands matches no node, and there matched some
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 		}
@@ -80,8 +81,6 @@ func demands(all []corev1.NodeSelectorRequirement) (left []corev1.NodeSelectorRe
 	}
 	return left
 }
-
-func empty(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
 
 func changes(key string) bool {
 	return slices.Contains(ofLayout, key) || strings.HasPrefix(key, nvidia.ResourcePrefix+"mig")

@@ -205,16 +205,12 @@ func samples(text jsontext.Value, use take) error {
 			continue // the end of the list
 		}
 		seconds, value, _ := bytes.Cut(pair, []byte{','})
-		at, err := parseNumber(bytes.TrimSpace(seconds))
-		if err == nil {
-			var v float64
-			v, err = parseNumber(unquoted(bytes.TrimSpace(value)))
-			if err == nil || errors.Is(err, strconv.ErrRange) {
-				use(at, v)
-				continue
-			}
+		at, wrong := parseNumber(bytes.TrimSpace(seconds))
+		v, err := parseNumber(bytes.Trim(bytes.TrimSpace(value), `"`))
+		if wrong != nil || err != nil && !errors.Is(err, strconv.ErrRange) {
+			return fmt.Errorf("the sample %.60s is not [seconds, \"value\"]", pair)
 		}
-		return fmt.Errorf("the sample %.60s is not [seconds, \"value\"]", pair)
+		use(at, v)
 	}
 	return nil
 }
@@ -233,14 +229,6 @@ func parseNumber(text []byte) (float64, error) {
 		whole = whole*10 + int64(c-'0')
 	}
 	return float64(whole), nil
-}
-
-// unquoted is the text of a number without its quotes.
-func unquoted(number []byte) []byte {
-	if n := len(number); n >= 2 && number[0] == '"' && number[n-1] == '"' {
-		return number[1 : n-1]
-	}
-	return number
 }
 
 // user reads the labels of a series, and returns the function that takes its samples.
