@@ -198,20 +198,13 @@ func cuts(all []*weighed) []int {
 // deviceWeight is a pod's part of a device. Of MIG it is that of the memory slices, or of the compute slices. Of exact parts, those
 // above Whole-cut weigh 1 and those below cut nothing (the dual feasible function of Fekete and Schepers, 2001).
 func (w *part) deviceWeight(compute bool, cut int) float64 {
-	switch w.strategy {
-	case MIG:
-		if compute {
-			return float64(w.geometry.Profiles[w.profile].Compute) / float64(w.geometry.Compute)
-		}
-		return float64(w.geometry.Profiles[w.profile].Size) / float64(w.geometry.Slices)
-	case Claim:
-		switch {
-		case w.share > demand.Whole-cut:
-			return 1
-		case w.share < cut:
-			return 0
-		}
-		return float64(w.share) / demand.Whole
+	switch {
+	case w.strategy == MIG && compute:
+		return float64(w.geometry.Profiles[w.profile].Compute) / float64(w.geometry.Compute)
+	case w.strategy == Claim && w.share > demand.Whole-cut:
+		return 1
+	case w.strategy == Claim && w.share < cut:
+		return 0
 	}
-	return 1 / float64(max(w.replicas, 1))
+	return w.weight
 }

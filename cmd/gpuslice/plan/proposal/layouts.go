@@ -73,9 +73,7 @@ func layoutsOf(f *demand.Fleet, fam layout.Families, packing *layout.Packing, fo
 		return &all[at]
 	}
 	whole := of(Layout{Strategy: layout.Exclusive})
-	for _, n := range packing.Whole {
-		whole.Devices += n
-	}
+	whole.Devices = packing.Devices() - len(packing.Shared)
 	for i, at := range packing.Of {
 		if at == layout.None && f.Pods[i].Devices > 0 {
 			whole.Pods++

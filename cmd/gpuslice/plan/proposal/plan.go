@@ -18,8 +18,8 @@ type Plan struct {
 	Unplaced   []Unplaced   `json:"unplaced"` // pods that no node could take if it were empty
 	Notes      []string     `json:"notes"`
 
-	Models map[string]Model `json:"models"`
-	Groups []Group          `json:"groups"`
+	Models map[string]*Model `json:"models"`
+	Groups []Group           `json:"groups"`
 
 	packing  *layout.Packing
 	families layout.Families

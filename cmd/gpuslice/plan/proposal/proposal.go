@@ -73,30 +73,32 @@ func coarser(f *demand.Fleet, fam layout.Families, waiting int) (families layout
 }
 
 // modelsOf are the devices by model. Those that pods of any model need today are of the models that there are, in proportion.
-func modelsOf(f *demand.Fleet, packing *layout.Packing) map[string]Model {
-	out, total := map[string]Model{}, f.Devices()
-	change := func(model string, by func(*Model)) {
-		m := out[model]
-		by(&m)
-		out[model] = m
+func modelsOf(f *demand.Fleet, packing *layout.Packing) map[string]*Model {
+	out, total := map[string]*Model{}, f.Devices()
+	of := func(model string) *Model {
+		if out[model] == nil {
+			out[model] = &Model{}
+		}
+		return out[model]
 	}
 	for _, kind := range f.Used() {
 		k := &f.Kinds[kind]
-		change(k.Model, func(m *Model) { m.Total += k.Nodes * k.Devices; m.Planned += packing.Whole[kind] })
+		m := of(k.Model)
+		m.Total, m.Planned = m.Total+k.Nodes*k.Devices, m.Planned+packing.Whole[kind]
 	}
 	for i := range packing.Shared {
-		change(f.Kinds[packing.Shared[i].Kind].Model, func(m *Model) { m.Planned++ })
+		of(f.Kinds[packing.Shared[i].Kind].Model).Planned++
 	}
 	for model, n := range f.Today() {
 		if model != "" || total == 0 {
-			change(model, func(m *Model) { m.Today += n })
+			of(model).Today += n
 			continue
 		}
 		left := n
 		for _, name := range slices.Sorted(maps.Keys(out)) {
 			part := min(left, (n*out[name].Total+total-1)/total)
 			left -= part
-			change(name, func(m *Model) { m.Today += part })
+			out[name].Today += part
 		}
 	}
 	return out
@@ -124,11 +126,7 @@ func demandOf(f *demand.Fleet, packing *layout.Packing) Demand {
 
 // compare returns the needs of layouts that people choose by hand, beside the families of the plan and exact parts.
 func compare(f *demand.Fleet, fam layout.Families, packing *layout.Packing) []Comparison {
-	whole := 0
-	for _, n := range packing.Whole {
-		whole += n
-	}
-	out := []Comparison{}
+	out, whole := []Comparison{}, packing.Devices()-len(packing.Shared)
 	add := func(name string, families layout.Families) {
 		c := Comparison{Layout: name, Devices: layout.Pack(f, families).Devices(), LowerBound: layout.Bound(f, families)}
 		c.Parts = c.Devices - whole
