@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
 // Workloads are the inputs of estimates from each record, in their order, and the fleet that estimates learn from: the workloads whose samples
@@ -22,4 +23,31 @@ func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizin
 		}
 	}
 	return workloads, sizing.NewFleet(own, coverage, hours)
+}
+
+// Recorded returns what gpuslice's leader recorded. Where owners of several kinds have one name, their kinds are part of it.
+func Recorded(recorded *peaks.Record) *Records {
+	r := NewRecords()
+	kinds := map[Key]map[string]bool{}
+	keyOf := func(namespace, name, container string) Key {
+		if container == name {
+			container = ""
+		}
+		return Key{namespace, name, container}
+	}
+	for of := range recorded.Workloads {
+		key := keyOf(of.Namespace, of.Name, of.Container)
+		if kinds[key] == nil {
+			kinds[key] = map[string]bool{}
+		}
+		kinds[key][of.Kind] = true
+	}
+	for of, w := range recorded.Workloads {
+		key := keyOf(of.Namespace, of.Name, of.Container)
+		if len(kinds[key]) > 1 {
+			key.Workload = of.Kind + "/" + of.Name
+		}
+		r.byKey[key] = &Record{Key: key, Owner: Owner{of.Kind, of.Name}, Memory: w.Memory, Slice: w.Slice, Device: w.Device, Pods: w.Pods, Events: w.Events, free: -1}
+	}
+	return r
 }
