@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/sizing/advice"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
@@ -89,21 +90,14 @@ func (r *Recorder) newSession(pods cache.Store, used func(string, string) (int64
 }
 
 func (s *session) run(ctx context.Context) {
-	tick := time.NewTicker(lookPeriod)
-	defer tick.Stop()
-	for {
+	leader.Every(ctx, lookPeriod, func(ctx context.Context) {
 		now := s.options.Now()
 		s.look(now)
 		if len(s.tables) > 1 || now.Sub(s.written) >= writePeriod {
 			s.writeAndLog(ctx, now)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			s.writeAndLog(context.WithoutCancel(ctx), now) // the next leader goes on with it
-			return
-		}
-	}
+	})
+	s.writeAndLog(context.WithoutCancel(ctx), s.options.Now()) // the next leader goes on with it
 }
 
 // look records what pods use now.

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )
@@ -95,21 +96,15 @@ func (r *Recorder) newSession(used func(string, string) (int64, bool)) *session 
 func (s *session) now() Second { return SecondOf(s.options.Now()) }
 
 func (s *session) run(ctx context.Context) {
-	tick, prune := time.NewTicker(period), time.NewTicker(prunePeriod)
-	defer tick.Stop()
-	defer prune.Stop()
-	s.prune(ctx)
-	for {
-		s.countAndLog(ctx)
-		select {
-		case <-tick.C:
-		case <-prune.C:
+	var pruned time.Time
+	leader.Every(ctx, period, func(ctx context.Context) {
+		if now := s.options.Now(); now.Sub(pruned) >= prunePeriod {
 			s.prune(ctx)
-		case <-ctx.Done():
-			s.countAndLog(context.WithoutCancel(ctx)) // or the next leader could not know the end of pods that went meanwhile
-			return
+			pruned = now
 		}
-	}
+		s.countAndLog(ctx)
+	})
+	s.countAndLog(context.WithoutCancel(ctx)) // or the next leader could not know the end of pods that went meanwhile
 }
 
 func (s *session) countAndLog(ctx context.Context) {
