@@ -56,18 +56,12 @@ func ResultOf(d policies.Decision, sliced bool) string {
 // Report is as much of a Report as gpuslice writes.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
-	Metadata        reportMetadata         `json:"metadata"`
+	Metadata        metav1.ObjectMeta      `json:"metadata"`
 	Source          string                 `json:"source"`
 	Scope           corev1.ObjectReference `json:"scope"`
 	Configuration   reportConfiguration    `json:"configuration"`
 	Summary         map[string]int         `json:"summary"`
 	Results         []reportResult         `json:"results"`
-}
-
-type reportMetadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels,omitempty"`
 }
 
 type reportConfiguration struct {
@@ -91,7 +85,7 @@ type reportResult struct {
 func Of(namespace, policy string, subjects []Subject, now time.Time) Report {
 	r := Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "Report"}, Source: reportSource,
-		Metadata: reportMetadata{Name: reportName, Namespace: namespace, Labels: map[string]string{labelManagedBy: reportName}},
+		Metadata: metav1.ObjectMeta{Name: reportName, Namespace: namespace, Labels: map[string]string{labelManagedBy: reportName}},
 		Scope:    corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 		Summary:  map[string]int{passed: 0, failed: 0, warned: 0, erred: 0, skipped: 0}, Results: []reportResult{},
 	}
