@@ -59,7 +59,7 @@ func changesOf(f *demand.Fleet, p *proposal.Plan, o *objects) (changes, error) {
 	}
 	script, err := rollout(f, byNode)
 	out := changes{"rollout.sh": script, "changes.diff": labelDiff(f, byNode)}
-	return out, errors.Join(err, o.allow(o.strategies(f, p)), o.plugin.write(pluginFile, out), o.mig.write(migFile, out), o.policy.write(policyFile, out))
+	return out, errors.Join(err, o.policy.allow(o.strategies(f, p)), o.plugin.write(pluginFile, out), o.mig.write(migFile, out), o.policy.write(policyFile, out))
 }
 
 // label is a label of nodes that selects a configuration.

@@ -83,7 +83,11 @@ func (o *object) allow(names []api.StrategyName) error {
 }
 
 // strategies are those that the default policy has to allow: of nodes that change, and of nodes on which pods that it governs share GPUs.
+// None where it is unknown which policy that is.
 func (o *objects) strategies(f *demand.Fleet, p *proposal.Plan) (names []api.StrategyName) {
+	if o.policy.today == nil && o.broken != nil {
+		return nil
+	}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Changed && n.Strategy != layout.Exclusive {
 			names = append(names, n.Strategy)
@@ -119,14 +123,6 @@ func (o *objects) sharing(f *demand.Fleet, p *proposal.Plan) iter.Seq2[policies.
 			}
 		}
 	}
-}
-
-// allow has the default policy allow the strategies of a plan, unless it is unknown which policy that is.
-func (o *objects) allow(names []api.StrategyName) error {
-	if o.policy.today == nil && o.broken != nil {
-		return nil
-	}
-	return o.policy.allow(names)
 }
 
 // notes are on ConfigMaps that nothing reads yet, on the default policy, and on policies that do not allow pods what the plan gives them.
