@@ -85,7 +85,7 @@ type living struct {
 // outcome is the outcome of a pod.
 func (l living) outcome(p reports.Pod) outcome {
 	if len(p.Decision.Violations) > 0 { // the quota's: those before are forgotten
-		return outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced())
+		return outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced)
 	}
 	return l.alone[p.Pod.Namespace+"/"+p.Pod.Name]
 }
@@ -99,7 +99,7 @@ func (a *auditor) pods(ctx context.Context, namespaces []string, items map[strin
 	for _, name := range namespaces {
 		err := reader.Each(ctx, name, func(p reports.Pod) {
 			if items[name] != nil && p.Err == nil {
-				all.alone[name+"/"+p.Pod.Name] = outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced())
+				all.alone[name+"/"+p.Pod.Name] = outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced)
 			}
 			p.Forget()
 			all.pods = append(all.pods, p)

@@ -59,11 +59,10 @@ func readSamples(ctx context.Context, s cli.Streams, files []string) (func(*flee
 }
 
 func sizesOf(all []*source.Record) func(*fleet.Pod) (int64, bool) {
-	type key struct{ namespace, workload string }
-	sizes := map[key]int64{} // 0: one of the containers has none
+	sizes := map[source.Key]int64{} // of workloads; 0: one of the containers has none
 	workloads, learned := source.Workloads(all, 0, snapshot.Coverage, weekHours)
 	for i, r := range all {
-		k := key{r.Key.Namespace, r.Key.Workload}
+		k := source.Key{Namespace: r.Key.Namespace, Workload: r.Key.Workload}
 		sum, known := sizes[k]
 		size := int64(math.Ceil(learned.Estimate(workloads[i]).Size))
 		if sizes[k] = sum + size; r.Shared || size == 0 || known && sum == 0 {
@@ -72,9 +71,9 @@ func sizesOf(all []*source.Record) func(*fleet.Pod) (int64, bool) {
 	}
 	return func(p *fleet.Pod) (int64, bool) {
 		owner := source.OwnerOf(p.Name)
-		size, sampled := sizes[key{p.Namespace, owner.Name}]
+		size, sampled := sizes[source.Key{Namespace: p.Namespace, Workload: owner.Name}]
 		if !sampled {
-			size, sampled = sizes[key{p.Namespace, owner.Kind + "/" + owner.Name}] // as recorded, where owners of several kinds have one name
+			size, sampled = sizes[source.Key{Namespace: p.Namespace, Workload: owner.Kind + "/" + owner.Name}] // as recorded, where owners of several kinds have one name
 		}
 		return size, sampled
 	}

@@ -22,10 +22,10 @@ import (
 type Pod struct {
 	Pod      *corev1.Pod
 	Decision policies.Decision
+	Sliced   bool  // it has a slice already
 	Err      error // why the pod cannot be evaluated: then there is no Decision, and no quota counts the pod
 
 	in      policies.Input
-	sliced  bool
 	holding quota.Holding
 	subject Subject
 }
@@ -36,8 +36,8 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
 	given := promise.ClaimedPromise(pod)
-	p := Pod{Pod: pod, in: in, sliced: given != nil}
-	if p.sliced {
+	p := Pod{Pod: pod, in: in, Sliced: given != nil}
+	if p.Sliced {
 		p.Decision = policies.Verify(in, given)
 	} else {
 		p.Decision = policies.Decide(in)
@@ -66,9 +66,6 @@ func unevaluated(in policies.Input, err error, why string) Pod {
 	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", why}}
 }
 
-// Sliced reports whether the pod has a slice already.
-func (p *Pod) Sliced() bool { return p.sliced }
-
 // idle reports whether nothing would change for the pod, and no quota counts it.
 func (p *Pod) idle() bool {
 	return p.Decision.IfEnforced == policies.Unchanged && p.holding.Charge == quota.Charge{}
@@ -81,7 +78,7 @@ func (p *Pod) describe() Subject {
 	if d.IfEnforced == policies.Mutated && d.Planned != nil {
 		message = fmt.Sprintf("%s on %s, enforcement planned: %s", d.Planned.Strategy, d.Planned.Pool, cmp.Or(d.Planned.Tier, "none"))
 	}
-	return Subject{"Pod", p.Pod.Name, ResultOf(d, p.sliced), d.Reason(), shorten.Text(message, maxMessage)}
+	return Subject{"Pod", p.Pod.Name, ResultOf(d, p.Sliced), d.Reason(), shorten.Text(message, maxMessage)}
 }
 
 // Forget drops all but the parts of the pod that its quota and its Report need: a budget may have tens of thousands, of

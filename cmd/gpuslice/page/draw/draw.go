@@ -52,10 +52,8 @@ func write(out io.Writer, views []*view) error {
 	head, tail, _ := strings.Cut(document, "DATA")
 	head = strings.NewReplacer("POLICY", policy, "STYLE", style).Replace(head)
 	tail = strings.Replace(tail, "SCRIPT", script, 1)
-	for _, part := range [][]byte{[]byte(head), data, []byte(tail)} {
-		if _, err := io.Copy(out, bytes.NewReader(part)); err != nil {
-			return fmt.Errorf("write the page: %w", err)
-		}
+	if _, err := io.Copy(out, io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))); err != nil {
+		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
 }
