@@ -150,25 +150,25 @@ func (s *Setup) watchPods(client kubernetes.Interface) (observe.Watch, error) {
 
 // usage makes the recorder of pods' holdings over time.
 func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
-	return usage.New(usage.Options{
+	return &usage.Recorder{
 		Client: client, Namespace: s.options.Namespace, PodLabel: s.options.UsageLabel, KeepDays: s.options.UsageDays,
 		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.budgets.PromiseOf(s.keys.Keys(), pod) },
 		PoolOf:    s.cluster.PoolOf, WithoutSlice: s.budgets.WithoutSlice,
 		Now: func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
 		Log: s.log.WithName("usage"),
-	})
+	}
 }
 
 // peaks makes the recorder of the memory that workloads use, for recommendations.
 func (s *Setup) peaks(client kubernetes.Interface) *peaks.Recorder {
-	return peaks.New(peaks.Options{
+	return &peaks.Recorder{
 		Client: client, Namespace: s.options.Namespace, DeviceOf: s.cluster.DeviceOf,
 		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.budgets.PromiseOf(s.keys.Keys(), pod) },
 		Now:       func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
 		Log:       s.log.WithName("peaks"),
-	})
+	}
 }
 
 // auditor makes the auditor that reports the effect of enforce at intervals.

@@ -64,7 +64,7 @@ func (r *Record) Recommend(before *advice.Book, now time.Time) (all []advice.Rec
 
 // advise writes what the record recommends.
 func (s *session) advise(ctx context.Context, now time.Time) error {
-	record, err := Read(ctx, s.options.Client, s.options.Namespace, now.Add(-history), now)
+	record, err := Read(ctx, s.Client, s.Namespace, now.Add(-history), now)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *session) advise(ctx context.Context, now time.Time) error {
 	leftOut := record.fit(maxLines) // workloads that are gone would take the room of others, and of the time
 	all := record.Recommend(before, now)
 	if len(record.Unread) > 0 {
-		s.options.Log.Info("recommended sizes that rest on days of the record that cannot be read stay as they were, unless the workload uses more since", "reason", errors.Join(record.Unread...).Error())
+		s.Log.Info("recommended sizes that rest on days of the record that cannot be read stay as they were, unless the workload uses more since", "reason", errors.Join(record.Unread...).Error())
 		all = record.keepLonger(all, before)
 	}
 	texts, beyond, err := advice.Encode(now, all)
@@ -86,14 +86,14 @@ func (s *session) advise(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if leftOut += beyond; leftOut > 0 {
-		s.options.Log.Info("some workloads have no recommended size, since they are too many", "count", leftOut)
+		s.Log.Info("some workloads have no recommended size, since they are too many", "count", leftOut)
 	}
 	return s.putAdvice(ctx, texts, stored, inForce)
 }
 
 // readAdvice reads the ConfigMaps with recommended sizes, by name, and what is recommended: that of those in force.
 func (s *session) readAdvice(ctx context.Context) (stored map[string]*corev1.ConfigMap, inForce map[string]bool, before *advice.Book, err error) {
-	list, err := s.options.Client.CoreV1().ConfigMaps(s.options.Namespace).List(ctx, metav1.ListOptions{LabelSelector: advice.Label + "=true"})
+	list, err := s.Client.CoreV1().ConfigMaps(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: advice.Label + "=true"})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("list recommended sizes: %w", err)
 	}
@@ -105,7 +105,7 @@ func (s *session) readAdvice(ctx context.Context) (stored map[string]*corev1.Con
 	}
 	before, err = advice.Decode(texts)
 	if err != nil {
-		s.options.Log.Error(err, "replacing recommended sizes that cannot be read")
+		s.Log.Error(err, "replacing recommended sizes that cannot be read")
 	}
 	if before != nil {
 		for _, i := range before.Texts {
@@ -153,7 +153,7 @@ func (r *Record) keepLonger(all []advice.Recommendation, before *advice.Book) []
 // putAdvice writes the texts, and removes all other ConfigMaps that were read. Several texts are written beside those in force, so that
 // these stay whole if the writing stops midway. One that was written since it was read is another leader's.
 func (s *session) putAdvice(ctx context.Context, texts []string, stored map[string]*corev1.ConfigMap, inForce map[string]bool) error {
-	maps := s.options.Client.CoreV1().ConfigMaps(s.options.Namespace)
+	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
 	n := 0
 	for _, text := range texts {
 		for len(texts) > 1 && inForce[advice.NamePrefix+strconv.Itoa(n)] {

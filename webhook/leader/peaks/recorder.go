@@ -32,8 +32,8 @@ const (
 	keepDays    = 31
 )
 
-// Options configure a Recorder.
-type Options struct {
+// Recorder records what workloads use.
+type Recorder struct {
 	Client    kubernetes.Interface
 	Namespace string // of the ConfigMaps
 	// Ready returns an error while promises cannot be read.
@@ -47,12 +47,6 @@ type Options struct {
 	Now func() time.Time
 	Log logr.Logger
 }
-
-// Recorder records what workloads use.
-type Recorder struct{ options Options }
-
-// New returns a Recorder.
-func New(o Options) *Recorder { return &Recorder{o} }
 
 // session is the work of a Recorder while its replica leads.
 type session struct {
@@ -86,23 +80,23 @@ func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used
 }
 
 func (r *Recorder) newSession(pods cache.Store, used func(string, string) (int64, bool)) *session {
-	return &session{Recorder: r, pods: pods, used: used, store: storeIn(r.options.Client, r.options.Namespace), written: r.options.Now()}
+	return &session{Recorder: r, pods: pods, used: used, store: storeIn(r.Client, r.Namespace), written: r.Now()}
 }
 
 func (s *session) run(ctx context.Context) {
 	leader.Every(ctx, lookPeriod, func(ctx context.Context) {
-		now := s.options.Now()
+		now := s.Now()
 		s.look(now)
 		if len(s.tables) > 1 || now.Sub(s.written) >= writePeriod {
 			s.writeAndLog(ctx, now)
 		}
 	})
-	s.writeAndLog(context.WithoutCancel(ctx), s.options.Now()) // the next leader goes on with it
+	s.writeAndLog(context.WithoutCancel(ctx), s.Now()) // the next leader goes on with it
 }
 
 // look records what pods use now.
 func (s *session) look(now time.Time) {
-	if s.options.Ready() != nil {
+	if s.Ready() != nil {
 		return
 	}
 	t := s.table(now)
@@ -153,7 +147,7 @@ func (s *session) table(at time.Time) *table {
 func (s *session) read(kept *podcache.Pod, t *table, now time.Time) (h holder) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.options.Log.Error(fmt.Errorf("panic: %v", p), "cannot record pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
+			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot record pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
 			h = holder{version: kept.ResourceVersion}
 		}
 	}()
@@ -162,7 +156,7 @@ func (s *session) read(kept *podcache.Pod, t *table, now time.Time) (h holder) {
 	if err != nil {
 		return h
 	}
-	given, owner := s.options.PromiseOf(pod), advice.OwnerOf(pod)
+	given, owner := s.PromiseOf(pod), advice.OwnerOf(pod)
 	if given == nil || owner == (advice.Owner{}) || len(given.Containers) == 0 {
 		return h
 	}
@@ -171,7 +165,7 @@ func (s *session) read(kept *podcache.Pod, t *table, now time.Time) (h holder) {
 		return h
 	}
 	of := advice.Container{Namespace: pod.Namespace, Owner: owner, Container: c.Name}
-	h.of, h.slice, h.device = unique.Make(of), int64(c.Slice), s.options.DeviceOf(pod.Spec.NodeName, c.Resource, given.Planned.Pool)
+	h.of, h.slice, h.device = unique.Make(of), int64(c.Slice), s.DeviceOf(pod.Spec.NodeName, c.Resource, given.Planned.Pool)
 	l := t.line(of)
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -207,15 +201,15 @@ func (s *session) writeAndLog(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.write(ctx); err != nil {
-		s.options.Log.Error(err, "what workloads use is not recorded", "retryAfter", lookPeriod.String())
+		s.Log.Error(err, "what workloads use is not recorded", "retryAfter", lookPeriod.String())
 		return
 	}
 	s.written = now
 	if err := s.advise(ctx, now); err != nil {
-		s.options.Log.Error(err, "recommended sizes are not written", "retryAfter", writePeriod.String())
+		s.Log.Error(err, "recommended sizes are not written", "retryAfter", writePeriod.String())
 	}
 	if err := s.store.Prune(ctx, now.Add(-keepDays*days.Length)); err != nil {
-		s.options.Log.Error(err, "cannot remove old records of what workloads use", "retryAfter", writePeriod.String())
+		s.Log.Error(err, "cannot remove old records of what workloads use", "retryAfter", writePeriod.String())
 	}
 }
 
@@ -224,7 +218,7 @@ func (s *session) write(ctx context.Context) error {
 	for i, t := range s.tables {
 		err := s.writeTable(ctx, t)
 		if errors.Is(err, errNewer) { // after a rollback
-			s.options.Log.Info("what workloads use on that day is not recorded, from the next day on it is", "reason", err.Error())
+			s.Log.Info("what workloads use on that day is not recorded, from the next day on it is", "reason", err.Error())
 			continue
 		}
 		if err != nil {
@@ -251,7 +245,7 @@ func (s *session) writeTable(ctx context.Context, own *table) (err error) {
 				return err
 			}
 			if err != nil {
-				s.options.Log.Error(err, "replacing a record that cannot be read")
+				s.Log.Error(err, "replacing a record that cannot be read")
 			} else {
 				all.add(stored)
 			}

@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 
 // leader is a session of one replica.
 func (f *fixture) leader() *session {
-	r := New(Options{Client: f.client, Namespace: "gpuslice-system", Ready: func() error { return f.ready }, Now: func() time.Time { return f.now }, Log: logr.Discard(),
+	r := &Recorder{Client: f.client, Namespace: "gpuslice-system", Ready: func() error { return f.ready }, Now: func() time.Time { return f.now }, Log: logr.Discard(),
 		DeviceOf: func(node, _, _ string) int64 { return f.devices[node] },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise {
 			if pod.Annotations[api.AnnotationPromise] == "forged" {
@@ -61,7 +61,7 @@ func (f *fixture) leader() *session {
 			}
 			return p
 		},
-	})
+	}
 	return r.newSession(f.pods, func(_, uid string) (int64, bool) { mib, ok := f.used[uid]; return mib, ok })
 }
 
@@ -244,7 +244,7 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		s := f.leader()
-		s.options.Now = time.Now
+		s.Now = time.Now
 		s.written = time.Now()
 		start := time.Now()
 		f.pod("web", "1")

@@ -32,8 +32,8 @@ const (
 	maxTries    = 5
 )
 
-// Options configure a Recorder.
-type Options struct {
+// Recorder counts the holdings of pods.
+type Recorder struct {
 	Client    kubernetes.Interface
 	Namespace string // of the ConfigMaps
 	// PodLabel is the key of a label of pods that has lines of its own for each value; "": none has.
@@ -54,12 +54,6 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Recorder counts the holdings of pods.
-type Recorder struct{ options Options }
-
-// New returns a Recorder.
-func New(o Options) *Recorder { return &Recorder{o} }
-
 // session is the work of a Recorder while its replica leads.
 type session struct {
 	*Recorder
@@ -70,7 +64,7 @@ type session struct {
 	last  *stored // nil: to be read
 }
 
-// Run counts until ctx ends: while this replica leads. Two that count at once do no harm. Pods are podcache.Pods with Options.PodLabel;
+// Run counts until ctx ends: while this replica leads. Two that count at once do no harm. Pods are podcache.Pods with Recorder.PodLabel;
 // used returns the memory, in MiB, that a pod uses as its node last reported, or false if it is not known.
 func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used func(node, podUID string) (int64, bool)) error {
 	s := r.newSession(used)
@@ -88,17 +82,17 @@ func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used
 }
 
 func (r *Recorder) newSession(used func(string, string) (int64, bool)) *session {
-	s := &session{Recorder: r, used: used, store: storeIn(r.options.Client, r.options.Namespace)}
-	s.pods = watched{now: s.now, labelKey: r.options.PodLabel, pods: map[types.UID]*watchedPod{}}
+	s := &session{Recorder: r, used: used, store: storeIn(r.Client, r.Namespace)}
+	s.pods = watched{now: s.now, labelKey: r.PodLabel, pods: map[types.UID]*watchedPod{}}
 	return s
 }
 
-func (s *session) now() Second { return SecondOf(s.options.Now()) }
+func (s *session) now() Second { return SecondOf(s.Now()) }
 
 func (s *session) run(ctx context.Context) {
 	var pruned time.Time
 	leader.Every(ctx, period, func(ctx context.Context) {
-		if now := s.options.Now(); now.Sub(pruned) >= prunePeriod {
+		if now := s.Now(); now.Sub(pruned) >= prunePeriod {
 			s.prune(ctx)
 			pruned = now
 		}
@@ -111,20 +105,20 @@ func (s *session) countAndLog(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.count(ctx); err != nil {
-		s.options.Log.Error(err, "usage is not counted", "retryAfter", period.String())
+		s.Log.Error(err, "usage is not counted", "retryAfter", period.String())
 	}
 }
 
 func (s *session) prune(ctx context.Context) {
-	before := s.now() - Second(s.options.KeepDays)*dayLength
+	before := s.now() - Second(s.KeepDays)*dayLength
 	if err := s.store.Prune(ctx, before.Time()); err != nil && ctx.Err() == nil {
-		s.options.Log.Error(err, "cannot remove old usage", "retryAfter", prunePeriod.String())
+		s.Log.Error(err, "cannot remove old usage", "retryAfter", prunePeriod.String())
 	}
 }
 
 // count counts everything up to now.
 func (s *session) count(ctx context.Context) error {
-	if err := s.options.Ready(); err != nil {
+	if err := s.Ready(); err != nil {
 		return err
 	}
 	until := s.now() - settle
@@ -181,7 +175,7 @@ func (s *session) step(ctx context.Context, pods []held, until Second) error {
 func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.options.Log.Error(fmt.Errorf("panic: %v", p), "cannot count pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
+			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot count pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
 			h, settled = nil, true
 		}
 	}()
@@ -189,10 +183,10 @@ func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
 	if err != nil {
 		return nil, false
 	}
-	if given := s.options.PromiseOf(pod); given != nil {
-		return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(accounting.ChargeOn(given, pod))}, true
+	if given := s.PromiseOf(pod); given != nil {
+		return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.PoolOf)}, rate: rateOf(accounting.ChargeOn(given, pod))}, true
 	}
-	charge, pool, known := s.options.WithoutSlice(pod)
+	charge, pool, known := s.WithoutSlice(pod)
 	if charge == (quota.Charge{}) {
 		return nil, false
 	}

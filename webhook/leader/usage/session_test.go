@@ -71,14 +71,14 @@ type world struct {
 
 // leader is a session of one replica.
 func (w *world) leader() *session {
-	r := New(Options{Client: w.client, Namespace: "gpuslice-system", Ready: func() error { return nil }, Log: logr.Discard(),
+	r := &Recorder{Client: w.client, Namespace: "gpuslice-system", Ready: func() error { return nil }, Log: logr.Discard(),
 		Now:    func() time.Time { return (w.now + w.skew).Time() },
 		PoolOf: func(node, _ string) string { return node },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise {
 			i := slices.IndexFunc(w.lives, func(l *life) bool { return l.uid == string(pod.UID) })
 			return &promise.Promise{Planned: promise.Planned{Pool: w.lives[i].Pool}, Charge: quota.Charge{Memory: 1 << 10}}
 		},
-	})
+	}
 	s := r.newSession(func(string, string) (int64, bool) { return 0, false })
 	h := s.pods.handler()
 	for _, l := range w.lives {
@@ -268,9 +268,9 @@ func TestWithoutSlice(t *testing.T) {
 		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
 	}
 	s := w.leader()
-	s.options.PromiseOf = func(*corev1.Pod) *promise.Promise { return nil }
+	s.PromiseOf = func(*corev1.Pod) *promise.Promise { return nil }
 	pool := ""
-	s.options.WithoutSlice = func(pod *corev1.Pod) (quota.Charge, string, bool) {
+	s.WithoutSlice = func(pod *corev1.Pod) (quota.Charge, string, bool) {
 		if pod.Name == "free" {
 			return quota.Charge{}, "", false
 		}
@@ -299,8 +299,8 @@ func TestOddPod(t *testing.T) {
 		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
 	}
 	s := w.leader()
-	promiseOf := s.options.PromiseOf
-	s.options.PromiseOf = func(pod *corev1.Pod) *promise.Promise {
+	promiseOf := s.PromiseOf
+	s.PromiseOf = func(pod *corev1.Pod) *promise.Promise {
 		if pod.Name == "odd" {
 			panic("odd")
 		}
@@ -323,8 +323,8 @@ func TestHandlersDoNotWait(t *testing.T) {
 	}
 	w.lives[1].deleted = noon // it is not listed
 	s := w.leader()
-	promiseOf := s.options.PromiseOf
-	s.options.PromiseOf = func(pod *corev1.Pod) *promise.Promise {
+	promiseOf := s.PromiseOf
+	s.PromiseOf = func(pod *corev1.Pod) *promise.Promise {
 		if pod.Name == "first" {
 			s.pods.handler().OnAdd(w.lives[1].podAt(w.now), false) // hangs if the pods are locked
 		}
@@ -432,7 +432,7 @@ func TestNewerDay(t *testing.T) {
 func TestPrune(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
 	s := w.leader()
-	s.options.KeepDays = 2
+	s.KeepDays = 2
 	names := []string{nameOf(noon - 400*dayLength), nameOf(noon - 3*dayLength), nameOf(noon - 2*dayLength), nameOf(noon), "gpuslice-usage-mine", "other"}
 	for _, name := range names {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}}

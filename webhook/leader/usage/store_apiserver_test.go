@@ -78,7 +78,7 @@ func TestUsageOnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the webhook may delete any ConfigMap: %v", err)
 	}
-	leaders[0].options.KeepDays = 400
+	leaders[0].KeepDays = 400
 	leaders[0].prune(t.Context())
 	if left, err := maps.List(t.Context(), metav1.ListOptions{LabelSelector: Label + "=true"}); err != nil || len(left.Items) != 3 {
 		t.Errorf("%d are left, want two days and one that is none: %v", len(left.Items), err)
