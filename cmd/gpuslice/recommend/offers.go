@@ -21,11 +21,11 @@ type offers struct {
 // readOffers reads the pools of a cluster. Without the right to list nodes, sizes are not rounded, and a note has the reason.
 func readOffers(ctx context.Context, client kubernetes.Interface) offers {
 	nodes, err := installed.Nodes(ctx, client)
-	if err != nil {
-		return offers{problem: fmt.Sprintf("sizes are not rounded to what pools give: %v", err)}
-	}
 	objects := webhookcluster.Objects{}
-	if objects.Source, err = installed.Source(ctx, client, nodes); err != nil {
+	if err == nil {
+		objects.Source, err = installed.Source(ctx, client, nodes)
+	}
+	if err != nil {
 		return offers{problem: fmt.Sprintf("sizes are not rounded to what pools give: %v", err)}
 	}
 	return offers{pools: webhookcluster.ReadSnapshot(objects).Pools()}

@@ -28,12 +28,6 @@ type Reader struct {
 	PageSize int
 }
 
-// page is a part of a list, each item as it is stored.
-type page struct {
-	Metadata metav1.ListMeta   `json:"metadata"`
-	Items    []json.RawMessage `json:"items"`
-}
-
 // Each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
 func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error {
 	for next, limit := "", r.PageSize; ; {
@@ -45,8 +39,8 @@ func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error 
 		if err != nil {
 			return fmt.Errorf("read pods of namespace %s: %w", namespace, err)
 		}
-		for _, text := range list.Items {
-			p, err := r.pod(ctx, namespace, text)
+		for _, item := range list.Items {
+			p, err := r.pod(ctx, namespace, item.Raw)
 			if err != nil {
 				return err
 			}
@@ -54,14 +48,14 @@ func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error 
 				do(p)
 			}
 		}
-		if next = list.Metadata.Continue; next == "" {
+		if next = list.Continue; next == "" {
 			return nil
 		}
 	}
 }
 
-// page reads some pods as text, of which bounds are checked before it becomes pods.
-func (r Reader) page(ctx context.Context, namespace, next string, limit int) (out page, err error) {
+// page reads some pods, each as it is stored: as text, of which bounds are checked before it becomes pods.
+func (r Reader) page(ctx context.Context, namespace, next string, limit int) (out metav1.List, err error) {
 	ctx, release := bounded.Page(ctx)
 	defer release()
 	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
