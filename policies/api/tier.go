@@ -26,3 +26,13 @@ func (t Tier) AtLeast(other Tier) bool {
 }
 
 func (t Tier) Rank() int { return max(slices.Index(weakestFirst, t), 0) }
+
+// Strongest is the last of the strongest tiers; "": there is none.
+func Strongest(tiers []Tier) (found Tier) {
+	for _, t := range tiers {
+		if t.AtLeast(found) {
+			found = t
+		}
+	}
+	return found
+}

@@ -85,7 +85,7 @@ func (p *printer) header() []string {
 
 func (p *printer) rows(all []slice) (rows [][]string) {
 	for _, s := range all {
-		row := []string{s.Pod, s.Container, requested(s.Requested), cli.Amount(s.Memory), strongest(s.Planned), strongest(s.Observed), s.Status, s.Pool, s.Node,
+		row := []string{s.Pod, s.Container, requested(s.Requested), cli.Amount(s.Memory), string(api.Strongest(s.Planned)), string(api.Strongest(s.Observed)), s.Status, s.Pool, s.Node,
 			duration.HumanDuration(p.streams.Now().Sub(s.Created))}
 		if p.pods.All {
 			row = append([]string{s.Namespace}, row...)
@@ -128,16 +128,6 @@ func fraction(r *api.ContainerRequest) string {
 		return ""
 	}
 	return r.Size.Fraction.String()
-}
-
-// strongest is the strongest of tiers; "": nothing is known.
-func strongest(all []api.Tier) (found string) {
-	for _, t := range all {
-		if found == "" || t.AtLeast(api.Tier(found)) {
-			found = string(t)
-		}
-	}
-	return found
 }
 
 // follow prints the present slices, and then each that is added, changes or goes.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,15 +78,7 @@ func PlanImages(before promise.Planned, changed []ImageChange) promise.Planned {
 }
 
 // strongest is the strongest of tiers, or none.
-func strongest(tiers []api.Tier) api.Tier {
-	out := api.TierNone
-	for _, t := range tiers {
-		if t.AtLeast(out) {
-			out = t
-		}
-	}
-	return out
-}
+func strongest(tiers []api.Tier) api.Tier { return cmp.Or(api.Strongest(tiers), api.TierNone) }
 
 // capsAsItIs reports whether the profile caps the container without further additions.
 func capsAsItIs(r frameworks.Result, given *promise.Container) bool {

@@ -106,7 +106,7 @@ func slicesOf(p *corev1.Pod, given *promise.Promise) (all []fleet.Slice) {
 		one := fleet.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource, Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
 		for _, at := range planned.Containers {
 			if at.Name == c.Name {
-				one.Compute, one.Tier = at.Compute, strongest(at.Tiers)
+				one.Compute, one.Tier = at.Compute, api.Strongest(at.Tiers)
 			}
 		}
 		if size := given.Request.Of(c.Name).Size; !size.Fraction.Zero() {
@@ -126,19 +126,10 @@ func observedTier(o *observe.Observation, container string) api.Tier {
 	}
 	for _, c := range o.Containers {
 		if c.Name == container {
-			return strongest(c.Tiers)
+			return api.Strongest(c.Tiers)
 		}
 	}
 	return ""
-}
-
-func strongest(all []api.Tier) (found api.Tier) {
-	for _, t := range all {
-		if found == "" || t.AtLeast(found) {
-			found = t
-		}
-	}
-	return found
 }
 
 // endedAt is when the last container ended; zero: that is not known.
