@@ -85,7 +85,8 @@ func (p *printer) header() []string {
 
 func (p *printer) rows(all []slice) (rows [][]string) {
 	for _, s := range all {
-		row := []string{s.Pod, s.Container, requested(s.Requested), cli.Amount(s.Memory), string(api.Strongest(s.Planned)), string(api.Strongest(s.Observed)), s.Status, s.Pool, s.Node,
+		row := []string{s.Pod, s.Container, requested(s.Requested), cli.Amount(s.Memory),
+			string(api.Strongest(s.Planned)), string(api.Strongest(s.Observed)), s.Status, s.Pool, s.Node,
 			duration.HumanDuration(p.streams.Now().Sub(s.Created))}
 		if p.pods.All {
 			row = append([]string{s.Namespace}, row...)

@@ -71,9 +71,11 @@ func sizesOf(all []*source.Record) func(*fleet.Pod) (int64, bool) {
 	}
 	return func(p *fleet.Pod) (int64, bool) {
 		owner := source.OwnerOf(p.Name)
-		size, sampled := sizes[source.Key{Namespace: p.Namespace, Workload: owner.Name}]
-		if !sampled {
-			size, sampled = sizes[source.Key{Namespace: p.Namespace, Workload: owner.Kind + "/" + owner.Name}] // as recorded, where owners of several kinds have one name
+		k := source.Key{Namespace: p.Namespace, Workload: owner.Name}
+		size, sampled := sizes[k]
+		if !sampled { // as recorded, where owners of several kinds have one name
+			k.Workload = owner.Kind + "/" + owner.Name
+			size, sampled = sizes[k]
 		}
 		return size, sampled
 	}

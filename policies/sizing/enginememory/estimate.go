@@ -234,7 +234,8 @@ func (e *Estimate) addSlice(c *config, r *Run) error {
 type flagNames struct{ context, requests, prefill, share, gpus, kvDType string }
 
 var engineFlags = map[string]flagNames{
-	vllm:     {"--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--gpu-memory-utilization", "--tensor-parallel-size", "--kv-cache-dtype"},
+	vllm: {"--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--gpu-memory-utilization",
+		"--tensor-parallel-size", "--kv-cache-dtype"},
 	sglang:   {"--context-length", "--max-running-requests", "--chunked-prefill-size", "--mem-fraction-static", "--tp-size", "--kv-cache-dtype"},
 	tensorRT: {"--max_seq_len", "--max_batch_size", "--max_num_tokens", "--kv_cache_free_gpu_memory_fraction", "--tp_size", "--kv_cache_dtype"},
 }
