@@ -303,7 +303,7 @@ var (
 
 // Sum calls add with the labels of each series of an expression, and with the sum of its values at each minute from a time until before
 // another: for each day apart, or for less where a day takes too many samples. A sum that is no amount, as after a division by zero, is
-// left out. What was added before an error does not count.
+// left out.
 func (p *Prometheus) Sum(ctx context.Context, expression string, from, until time.Time, add func(labels map[string]string, sum float64)) error {
 	return p.each(ctx, ranges{from, until, sumStep, errSlowSum, func(from, until time.Time) url.Values {
 		// A subquery has values at whole minutes. Prometheus 2 takes one at the beginning of its time and 3 does not: there is none.
@@ -311,12 +311,17 @@ func (p *Prometheus) Sum(ctx context.Context, expression string, from, until tim
 		query := fmt.Sprintf("sum_over_time((%s)[%ds:%ds])", expression, int(until.Sub(from).Seconds()), int(sumStep.Seconds()))
 		return url.Values{"query": {query}, "start": {at}, "end": {at}}
 	}, func(answer io.Reader) error {
-		return readRangeQuery(&budget{answer, maxSums, errSums}, func(labels map[string]string) (take, error) {
+		var found []func() // added once the answer is known to be whole
+		err := readRangeQuery(&budget{answer, maxSums, errSums}, func(labels map[string]string) (take, error) {
 			return func(_, sum float64) {
 				if sum >= 0 && !math.IsInf(sum, 0) {
-					add(labels, sum)
+					found = append(found, func() { add(labels, sum) })
 				}
 			}, nil
 		})
+		for i := 0; err == nil && i < len(found); i++ {
+			found[i]()
+		}
+		return err
 	}})
 }

@@ -142,6 +142,9 @@ func TestSum(t *testing.T) {
 				t.Errorf("query %v, from %s", q, next)
 			}
 			if time.Duration(long)*time.Second > most {
+				if most == 5*time.Hour { // an error after the data: none of it counts
+					return respond(http.StatusOK, strings.TrimSuffix(strings.Replace(matrix(one(`"node":"a"`, `[[1,"1"]]`)), `"status":"success",`, "", 1), "}")+","+problem[1:])
+				}
 				return respond(http.StatusUnprocessableEntity, problem)
 			}
 			next = next.Add(time.Duration(long) * time.Second)
