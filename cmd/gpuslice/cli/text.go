@@ -38,6 +38,15 @@ func (m messages) Write(text []byte) (int, error) {
 // AndMore is the end of a list of which n entries are not shown.
 func AndMore(n int) string { return fmt.Sprintf("and %d more", n) }
 
+// Join joins names of any kind.
+func Join[T ~string](names []T) string {
+	var texts []string
+	for _, name := range names {
+		texts = append(texts, string(name))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // First joins the first names, and ends with the number of the others.
 func First(shown int, names []string) string {
 	if len(names) <= shown {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/demand"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/layout"
@@ -59,7 +60,7 @@ func (o *object) allow(names []api.StrategyName) error {
 	if len(allowed) == len(p.Strategies) {
 		return nil
 	}
-	line := "strategies: [" + strings.Join(texts(allowed), ", ") + "]"
+	line := "strategies: [" + cli.Join(allowed) + "]"
 	if flowList.MatchString(text) {
 		text = flowList.ReplaceAllLiteralString(text, line)
 	} else {
@@ -156,11 +157,4 @@ func (o *objects) notes(f *demand.Fleet, p *proposal.Plan) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d pods have a shared GPU in the plan, and %s", pods[text], text))
 	}
 	return notes
-}
-
-func texts(names []api.StrategyName) (all []string) {
-	for _, name := range names {
-		all = append(all, string(name))
-	}
-	return all
 }

@@ -128,7 +128,7 @@ func pageOf(items []item, priced bool) *cli.Page {
 		if i.MoreHours > 0 {
 			verdict += fmt.Sprintf(" (%s more)", hoursText(i.MoreHours))
 		}
-		rows = append(rows, append(row, verdict, marksText(i.Marks)))
+		rows = append(rows, append(row, verdict, cli.Join(i.Marks)))
 	}
 	page := &cli.Page{}
 	page.Table("", rows)
@@ -170,14 +170,6 @@ func hoursText(hours float64) string {
 		return strconv.FormatFloat(hours/24, 'f', 0, 64) + "d"
 	}
 	return strconv.FormatFloat(hours, 'f', -1, 64) + "h"
-}
-
-func marksText(marks []sizing.Mark) string {
-	var texts []string
-	for _, m := range marks {
-		texts = append(texts, string(m))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // printNotes prints the bases of sizes, and advice, each once with the number of workloads.
@@ -231,7 +223,7 @@ func printCSV(out io.Writer, items []item) error {
 			cost = strconv.FormatFloat(*i.SavesCost, 'f', -1, 64)
 		}
 		rows = append(rows, []string{i.Namespace, i.Workload, i.Kind, i.Container, strconv.Itoa(i.Pods), strconv.FormatFloat(i.Hours, 'f', -1, 64),
-			mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), marksText(i.Marks)})
+			mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks)})
 	}
 	for _, row := range rows {
 		for n, cell := range row { // a spreadsheet would take these for formulas
