@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
 // Bounds on the input: a workload of a month takes 6 KB, a series 300 bytes.
@@ -30,16 +30,12 @@ func (k Key) workload() Key { return Key{Namespace: k.Namespace, Workload: k.Wor
 
 // Record is the data of one Key.
 type Record struct {
-	Key    Key
-	Owner  Owner
-	Memory sizing.History
-	Slice  api.MiB // that its containers have now; 0: unknown
-	Device api.MiB // memory of its GPU; 0: unknown
+	Key   Key
+	Owner Owner
+	// Workload has the samples. Its Events count events, and its Pods those with samples in the last two hours of all.
+	peaks.Workload
 	// Shared reports whether the samples are of a GPU that several pods share, and so nobody's own.
 	Shared bool
-	Events sizing.Events
-	// Pods is how many pods had samples in the last two hours of all.
-	Pods int
 	// EngineUse is the highest part of its cache that an inference engine reported to use; 0: unknown.
 	EngineUse float64
 

@@ -47,7 +47,7 @@ func Recorded(recorded *peaks.Record) *Records {
 		if len(kinds[key]) > 1 {
 			key.Workload = of.Kind + "/" + of.Name
 		}
-		r.byKey[key] = &Record{Key: key, Owner: Owner{of.Kind, of.Name}, Memory: w.Memory, Slice: w.Slice, Device: w.Device, Pods: w.Pods, Events: w.Events, free: -1}
+		r.byKey[key] = &Record{Key: key, Owner: Owner{of.Kind, of.Name}, Workload: *w, free: -1}
 	}
 	return r
 }
