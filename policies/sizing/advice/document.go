@@ -92,7 +92,7 @@ func choose(all []Recommendation) []Recommendation {
 	if len(sound) <= maxContainers {
 		return sound
 	}
-	InTurn(sound, func(r *Recommendation) Container { return r.Container })
+	InTurn(sound, func(r Recommendation) Container { return r.Container })
 	sound = sound[:maxContainers]
 	slices.SortFunc(sound, byName)
 	return sound

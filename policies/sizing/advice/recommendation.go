@@ -35,14 +35,14 @@ func (c Container) Compare(o Container) int {
 }
 
 // InTurn sorts what is of containers, in the order that it has: no namespace has a further one before each other has as many.
-func InTurn[T any](all []T, of func(*T) Container) {
+func InTurn[T any](all []T, of func(T) Container) {
 	turn, before := make(map[Container]int, len(all)), map[string]int{}
 	for i := range all {
-		c := of(&all[i])
+		c := of(all[i])
 		turn[c] = before[c.Namespace]
 		before[c.Namespace]++
 	}
-	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(turn[of(&a)], turn[of(&b)]) })
+	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(turn[of(a)], turn[of(b)]) })
 }
 
 // Recommendation is the recommendation for a Container.

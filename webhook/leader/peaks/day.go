@@ -115,7 +115,7 @@ func (d *Day) fit(most int) {
 		return
 	}
 	slices.SortFunc(d.Lines, func(a, b Line) int { return cmp.Or(cmp.Compare(b.slots(), a.slots()), compare(a, b)) })
-	advice.InTurn(d.Lines, func(l *Line) advice.Container { return l.Container })
+	advice.InTurn(d.Lines, func(l Line) advice.Container { return l.Container })
 	d.Lines = d.Lines[:most]
 	slices.SortFunc(d.Lines, compare)
 	d.LeftOut = max(d.LeftOut, over)

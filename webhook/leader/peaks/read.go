@@ -137,7 +137,7 @@ func (r *Record) fit(most int) (leftOut int) {
 	latest := slices.SortedFunc(maps.Keys(r.Workloads), func(a, b advice.Container) int {
 		return cmp.Or(r.Workloads[b].last.Compare(r.Workloads[a].last), cmp.Compare(hours[b], hours[a]), a.Compare(b))
 	})
-	advice.InTurn(latest, func(of *advice.Container) advice.Container { return *of })
+	advice.InTurn(latest, func(of advice.Container) advice.Container { return of })
 	for _, of := range latest[most:] {
 		delete(r.Workloads, of)
 	}
