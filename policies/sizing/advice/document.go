@@ -2,10 +2,10 @@ package advice
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -118,8 +118,7 @@ func (i *item) recommendation() Recommendation {
 }
 
 // Decode reads the texts of the ConfigMaps, in any order. Of several that were written at different times it takes the latest that
-// are complete. Without these the error is that of what could not be read, or one that names what is missing; nil and no error: there
-// are no texts.
+// are complete. Without these the error names what could not be read and what is missing; nil and no error: there are no texts.
 func Decode(texts []string) (*Book, error) {
 	if len(texts) > 2*MaxParts {
 		return nil, fmt.Errorf("read recommendations: %d ConfigMaps, at most %d", len(texts), 2*MaxParts)
@@ -139,21 +138,17 @@ func Decode(texts []string) (*Book, error) {
 		}
 		byTime[at][p.Part] = p
 	}
-	var latest *Book
-	for at, parts := range byTime {
-		if latest != nil && at < latest.Written.Unix() {
-			continue
+	for _, at := range slices.Backward(slices.Sorted(maps.Keys(byTime))) {
+		book, err := newBook(byTime[at])
+		if err == nil {
+			return book, nil
 		}
-		if book, err := newBook(parts); err == nil {
-			latest = book
-		} else {
-			failed = cmp.Or(failed, err)
-		}
+		failed = errors.Join(failed, err)
 	}
-	if latest != nil || len(texts) == 0 {
-		return latest, nil
+	if failed != nil {
+		return nil, fmt.Errorf("read recommendations: %w", failed)
 	}
-	return nil, fmt.Errorf("read recommendations: %w", failed)
+	return nil, nil
 }
 
 // decodePart reads the text of one ConfigMap, its items not yet.

@@ -181,6 +181,7 @@ func TestDecodeErrors(t *testing.T) {
 		"a bomb":            {zipped(strings.Repeat(" ", maxText+1)), "unzipped"},
 		"no JSON":           {zipped("{"), "not the record"},
 		"a newer build":     {with(`"v":1`, `"v":2`), errNewer.Error()},
+		"of other types":    {zipped(`{"v":2,"lines":{"a":"b"}}`), errNewer.Error()},
 		"an older build":    {with(`"v":1`, `"v":0`), "format 0, this build reads 1"},
 		"another day":       {with("2026-11-26", "2026-11-25"), "another day"},
 		"a name":            {with(`"team-`, `"../`), "no name"},
