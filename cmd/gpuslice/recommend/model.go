@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,12 +144,15 @@ func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err 
 
 // ggufBytes is the size of the one GGUF file of a directory. 0: there is none, or a choice.
 func ggufBytes(directory string) (int64, error) {
-	files := os.DirFS(directory)
-	found, err := fs.Glob(files, "*.gguf")
-	if len(found) != 1 || err != nil {
-		return 0, err
+	files, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", directory, err)
 	}
-	info, err := fs.Stat(files, found[0])
+	files = slices.DeleteFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) != ".gguf" })
+	if len(files) != 1 {
+		return 0, nil
+	}
+	info, err := os.Stat(filepath.Join(directory, files[0].Name()))
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", directory, err)
 	}
