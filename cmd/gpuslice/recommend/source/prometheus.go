@@ -224,10 +224,14 @@ func (p *Prometheus) Read(ctx context.Context, from, until time.Time, progress f
 	records.Until = float64(last.Unix())
 	all := float64(len(queries) + len(dcgmQueries))
 	for i, q := range append(slices.Clone(queries), dcgmQueries...) {
-		err := p.each(ctx, ranges{first, last.Add(queryStep), queryStep, errSlow, func(start, end time.Time) url.Values {
-			progress((float64(i) + float64(start.Sub(first))/float64(last.Sub(first)+queryStep)) / all)
-			return url.Values{"query": {q.query}, "start": {stamp(start)}, "end": {stamp(end.Add(-queryStep))}}
-		}, func(answer io.Reader) error { return records.ReadRangeQuery(answer, q.metric) }})
+		err := p.each(ctx, ranges{
+			from: first, until: last.Add(queryStep), step: queryStep, slow: errSlow,
+			query: func(start, end time.Time) url.Values {
+				progress((float64(i) + float64(start.Sub(first))/float64(last.Sub(first)+queryStep)) / all)
+				return url.Values{"query": {q.query}, "start": {stamp(start)}, "end": {stamp(end.Add(-queryStep))}}
+			},
+			read: func(answer io.Reader) error { return records.ReadRangeQuery(answer, q.metric) },
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -305,23 +309,32 @@ var (
 // another: for each day apart, or for less where a day takes too many samples. A sum that is no amount, as after a division by zero, is
 // left out.
 func (p *Prometheus) Sum(ctx context.Context, expression string, from, until time.Time, add func(labels map[string]string, sum float64)) error {
-	return p.each(ctx, ranges{from, until, sumStep, errSlowSum, func(from, until time.Time) url.Values {
+	type found struct {
+		labels map[string]string
+		sum    float64
+	}
+	query := func(from, until time.Time) url.Values {
 		// A subquery has values at whole minutes. Prometheus 2 takes one at the beginning of its time and 3 does not: there is none.
 		at := stamp(until.Add(-time.Second))
 		query := fmt.Sprintf("sum_over_time((%s)[%ds:%ds])", expression, int(until.Sub(from).Seconds()), int(sumStep.Seconds()))
 		return url.Values{"query": {query}, "start": {at}, "end": {at}}
-	}, func(answer io.Reader) error {
-		var found []func() // added once the answer is known to be whole
+	}
+	read := func(answer io.Reader) error {
+		var all []found // added once the answer is known to be whole
 		err := readRangeQuery(&budget{answer, maxSums, errSums}, func(labels map[string]string) (take, error) {
 			return func(_, sum float64) {
 				if sum >= 0 && !math.IsInf(sum, 0) {
-					found = append(found, func() { add(labels, sum) })
+					all = append(all, found{labels, sum})
 				}
 			}, nil
 		})
-		for i := 0; err == nil && i < len(found); i++ {
-			found[i]()
+		if err != nil {
+			return err
 		}
-		return err
-	}})
+		for _, f := range all {
+			add(f.labels, f.sum)
+		}
+		return nil
+	}
+	return p.each(ctx, ranges{from: from, until: until, step: sumStep, slow: errSlowSum, query: query, read: read})
 }
