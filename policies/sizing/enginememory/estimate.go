@@ -258,7 +258,8 @@ func (r *Run) flags(slice, weights, kv float64) (all []string) {
 	case vllm:
 		prefill, share = max(prefillTokens, r.Concurrency), part(slice-outside, slice)
 	case sglang:
-		if share = min(part(weights+kv, slice)+1e-4, 1); kvDType == "fp8" { // which SGLang has no name for without the kind
+		share = min(part(weights+kv, slice)+1e-4, 1)
+		if kvDType == "fp8" { // which SGLang has no name for without the kind
 			kvDType = "fp8_e4m3"
 		}
 	case tensorRT:

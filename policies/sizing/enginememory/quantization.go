@@ -247,6 +247,7 @@ func (out *quantization) of(x *matrix, plain float64) float64 {
 }
 
 func (out *quantization) skips(name string, layer int) bool {
+	words := "." + name + "."
 	return slices.ContainsFunc(out.skipped[layer], func(s string) bool { return strings.HasPrefix(name, s) }) ||
-		slices.ContainsFunc(out.anywhere, func(s string) bool { return strings.Contains("."+name+".", s) }) || matchesAny(out.patterns, name)
+		slices.ContainsFunc(out.anywhere, func(s string) bool { return strings.Contains(words, s) }) || matchesAny(out.patterns, name)
 }
