@@ -18,7 +18,7 @@ type Kind struct {
 	MIG          bool  // they can be divided by MIG
 	CPU          int64 // thousandths of a core
 	Memory       int64 // MiB
-	Pods         int64 // how many the node takes; 0: no limit is known
+	Pods         int64 // how many the node takes; 0: no limit is known, less: none
 	Strategy     api.StrategyName
 	Replicas     int              // of each device in today's layout; 0 and 1: devices are whole
 	Offers       map[string]int64 // extended resources by name in today's layout

@@ -76,8 +76,8 @@ func (g *group) holds(k *demand.Kind) int {
 	if g.memory > 0 {
 		n = min(n, k.Memory*int64(len(g.members))/g.memory)
 	}
-	if k.Pods > 0 {
-		n = min(n, k.Pods)
+	if k.Pods != 0 {
+		n = min(n, max(k.Pods, 0))
 	}
 	return int(n)
 }

@@ -20,6 +20,7 @@ func TestStock(t *testing.T) {
 		{"a resource that nobody offers", []Node{{CPU: 8000, Memory: 8192}}, []Pod{{Extended: gpus(1)}}, []int{Waits}},
 		{"a kind that is not allowed", []Node{{CPU: 8000, Kind: 0}, {CPU: 1000, Kind: 1}}, []Pod{{CPU: 500, Allowed: []bool{false, true}}}, []int{1}},
 		{"a limit of pods", []Node{{CPU: 8000, Pods: 1}}, []Pod{{}, {}}, []int{0, Waits}},
+		{"a node full of other pods", []Node{{CPU: 8000, Pods: -1}}, []Pod{{}}, []int{Waits}},
 		{"a pod that runs keeps its node, before those that wait", []Node{{CPU: 1000, Memory: 10}}, []Pod{{CPU: 600}, {CPU: 600, Node: 1}}, []int{Waits, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

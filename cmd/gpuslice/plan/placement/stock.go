@@ -13,7 +13,7 @@ const Waits = -1
 type Node struct {
 	CPU      int64 // thousandths of a core
 	Memory   int64 // MiB
-	Pods     int64 // 0: no limit is known
+	Pods     int64 // 0: no limit is known, less: none
 	Kind     int
 	Extended map[string]int64
 	Parts    []int64 // free parts of each device, for claims

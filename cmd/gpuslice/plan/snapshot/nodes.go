@@ -152,8 +152,12 @@ func (r *reader) kind(n *fleet.Node) demand.Kind {
 	k := demand.Kind{Model: n.GPUs.Product, Devices: n.GPUs.Count, DeviceMemory: int64(n.GPUs.Memory), MIG: n.GPUs.MIG, Strategy: layout.Exclusive,
 		CPU:    max(n.Allocatable["cpu"]-n.Others["cpu"], 0),
 		Memory: max(n.Allocatable["memory"]-n.Others["memory"], 0) >> 20,
-		Pods:   max(n.Allocatable["pods"]-n.Others["pods"], 0),
 		Offers: map[string]int64{}}
+	if most, known := n.Allocatable["pods"]; known {
+		if k.Pods = most - n.Others["pods"]; k.Pods < 1 {
+			k.Pods = -1
+		}
+	}
 	for name, count := range n.Allocatable {
 		if isGPU(name) && count > 0 {
 			k.Offers[name] = count

@@ -71,6 +71,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadFullNode: a node that other pods fill takes none, and one whose limit is unknown takes any number.
+func TestReadFullNode(t *testing.T) {
+	f := fixture()
+	f.Nodes[0].Others["pods"] = f.Nodes[0].Allocatable["pods"]
+	delete(f.Nodes[1].Allocatable, "pods")
+	got, _ := Read(f, Options{Sizes: Requested, Peak: Max})
+	if full, unknown := got.Kinds[got.Nodes[0].Kind].Pods, got.Kinds[got.Nodes[1].Kind].Pods; full >= 0 || unknown != 0 {
+		t.Errorf("full: %d, unknown: %d", full, unknown)
+	}
+}
+
 // TestReadModel: a pod that waits is bound to the model that it demands, however GPUs of it are shared today.
 func TestReadModel(t *testing.T) {
 	const product = "nvidia.com/gpu.product"
