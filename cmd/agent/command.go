@@ -9,20 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// Exit codes of the command.
-const (
-	exitOK     = 0
-	exitFailed = 1 // it could not go on; the kubelet starts it again
-	exitUsage  = 2 // flags or environment are wrong
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 // version is stamped by the linker: -X main.version=v0.1.0.
 var version = "devel"
-
-// errUsage marks errors that the user has to correct.
-var errUsage = errors.New("usage")
 
 const longHelp = `Enforce the GPU memory slices of every pod of this node.
 
@@ -49,25 +41,10 @@ type runner func(context.Context, options, io.Writer) error
 // newCommand reads settings and calls run with them.
 func newCommand(lookup func(string) (string, bool), run runner) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
-		Use: "agent", Short: "Enforce the GPU memory slices of every pod of this node", Long: longHelp, Example: examples, Version: version,
-		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%w: %q is not a flag; there are no arguments", errUsage, args[0])
-			}
-			return nil
-		},
-	}
+	cmd := &cobra.Command{Use: "agent", Short: "Enforce the GPU memory slices of every pod of this node", Long: longHelp, Example: examples, Version: version}
 	o.define(cmd.Flags())
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(fromEnvironment(cmd.Flags(), lookup), o.validate()); err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		return run(cmd.Context(), o, cmd.ErrOrStderr())
-	}
-	return cmd
+	read := func() error { return errors.Join(fromEnvironment(cmd.Flags(), lookup), o.validate()) }
+	return component.Complete(cmd, read, func(ctx context.Context, stderr io.Writer) error { return run(ctx, o, stderr) })
 }
 
 // fromEnvironment sets the flags that the command line left out.
@@ -94,18 +71,5 @@ func variable(flag string) string {
 
 // execute runs the command and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, lookup func(string) (string, bool), run runner) int {
-	cmd := newCommand(lookup, run)
-	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintf(stderr, "agent: %v\n", err)
-	if errors.Is(err, errUsage) {
-		fmt.Fprintln(stderr, "agent --help lists every setting")
-		return exitUsage
-	}
-	return exitFailed
+	return component.Execute(ctx, newCommand(lookup, run), args, stdout, stderr)
 }

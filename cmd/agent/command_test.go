@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 // settings runs the command with a run that keeps its settings.
@@ -37,7 +39,7 @@ func TestOptions(t *testing.T) {
 			want := defaults
 			c.want(&want)
 			got, code, stderr := settings(t, c.env, c.args...)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" || code != exitOK {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" || code != component.ExitOK {
 				t.Errorf("exit %d %s (-want +got)\n%s", code, stderr, diff)
 			}
 		})
@@ -62,7 +64,7 @@ func TestOptionsDenied(t *testing.T) {
 		"a wrong value in the environment": {map[string]string{"GPUSLICE_DRY_RUN": "maybe"}, []string{"--node", "a"}, "GPUSLICE_DRY_RUN"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, code, stderr := settings(t, c.env, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			if _, code, stderr := settings(t, c.env, c.args...); code != component.ExitUsage || !strings.Contains(stderr, c.want) {
 				t.Errorf("exit %d: %s", code, stderr)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/deploy"
 )
 
@@ -38,7 +39,7 @@ func TestDaemonSetArgs(t *testing.T) {
 	}
 	want, _, _ := settings(t, nil, "--node", "gpu-1")
 	got, code, stderr := settings(t, env, c.Args...)
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" || code != exitOK {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" || code != component.ExitOK {
 		t.Errorf("exit %d %s (-want +got)\n%s", code, stderr, diff)
 	}
 }

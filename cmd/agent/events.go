@@ -57,8 +57,8 @@ func eventOf(e guard.Event) (eventType, reason, message string) {
 	return corev1.EventTypeNormal, reasonEnforcing, e.Message()
 }
 
-// component is the source of the Events, by which the webhook knows them.
-const component = "gpuslice"
+// eventSource is the source of the Events, by which the webhook knows them.
+const eventSource = "gpuslice"
 
 // eventWriter writes Events by client-go's recorder, which combines similar ones,
 // allows each object a burst of 25 and then one in five minutes, and drops any that
@@ -79,7 +79,7 @@ func (w *eventWriter) start(ctx context.Context, client kubernetes.Interface, no
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
 	w.broadcasters = append(w.broadcasters, b)
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: nodeName})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: eventSource, Host: nodeName})
 }
 
 // Write queues an Event and returns at once.

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/agent/deviceplugin"
 	"github.com/gpuslice/gpuslice/cmd/agent/nodelease"
 	"github.com/gpuslice/gpuslice/cmd/agent/nodepods"
+	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/lease"
@@ -37,7 +38,11 @@ var errDriverUpdated = errors.New("the driver was updated under the agent: it is
 
 // run enforces the slices of the node's pods until ctx is done.
 func run(ctx context.Context, o options, stderr io.Writer) error {
-	client, err := connect(o.kubeconfig)
+	config, err := component.FindServer(o.kubeconfig, "gpuslice-agent/"+version, 5, 20) // Events and a Lease
+	if err != nil {
+		return err
+	}
+	client, err := component.Connect(config)
 	if err != nil {
 		return err
 	}

@@ -2,25 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
-)
 
-// Exit codes of the command.
-const (
-	exitOK     = 0
-	exitFailed = 1 // it could not serve, or not stop in order
-	exitUsage  = 2 // flags, environment or file are wrong
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 // version is stamped by the linker: -X main.version=v0.1.0.
 var version = "devel"
-
-// errUsage marks errors that the user has to correct.
-var errUsage = errors.New("usage")
 
 const longHelp = `Serve gpuslice's admission webhooks over HTTPS.
 
@@ -45,44 +35,12 @@ const examples = `  # in a cluster, as the manifests run it
 // runner serves under the settings until the context ends.
 type runner func(context.Context, Options, io.Writer) error
 
-// newCommand reads settings and calls run with them.
-func newCommand(run runner) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "webhook", Short: "Serve gpuslice's admission webhooks", Long: longHelp, Example: examples, Version: version,
-		SilenceUsage: true, SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%w: %q is not a flag; there are no arguments", errUsage, args[0])
-			}
-			return nil
-		},
-	}
-	defineFlags(cmd.Flags())
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		options, err := readOptions(cmd.Flags())
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		return run(cmd.Context(), options, cmd.ErrOrStderr())
-	}
-	return cmd
-}
-
-// execute runs the command and returns the exit code.
+// execute reads settings, calls run with them, and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, run runner) int {
-	cmd := newCommand(run)
-	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintf(stderr, "webhook: %v\n", err)
-	if errors.Is(err, errUsage) {
-		fmt.Fprintln(stderr, "webhook --help lists every setting")
-		return exitUsage
-	}
-	return exitFailed
+	cmd := &cobra.Command{Use: "webhook", Short: "Serve gpuslice's admission webhooks", Long: longHelp, Example: examples, Version: version}
+	defineFlags(cmd.Flags())
+	var o Options
+	read := func() (err error) { o, err = readOptions(cmd.Flags()); return err }
+	component.Complete(cmd, read, func(ctx context.Context, stderr io.Writer) error { return run(ctx, o, stderr) })
+	return component.Execute(ctx, cmd, args, stdout, stderr)
 }

@@ -6,9 +6,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/transport"
 
+	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
@@ -28,24 +27,18 @@ var (
 	unlimited     = rate{qps: -1}
 )
 
-// connect makes a client of the API server. wrap sees every answer.
-func connect(kubeconfig string, r rate, wrap transport.WrapperFunc) (kubernetes.Interface, error) {
-	config, err := configOf(kubeconfig, r, wrap)
+// connect makes a client whose answers carry the API server's time.
+func (s *Setup) connect(r rate) (kubernetes.Interface, error) {
+	config, err := s.findServer(r)
 	if err != nil {
 		return nil, err
 	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
-	}
-	return client, nil
+	return component.Connect(config)
 }
 
 // connectObjects makes a client for kinds that are not Kubernetes' own.
-func connectObjects(kubeconfig string, r rate, wrap transport.WrapperFunc) (dynamic.Interface, error) {
-	config, err := configOf(kubeconfig, r, wrap)
+func (s *Setup) connectObjects(r rate) (dynamic.Interface, error) {
+	config, err := s.findServer(r)
 	if err != nil {
 		return nil, err
 	}
@@ -56,18 +49,12 @@ func connectObjects(kubeconfig string, r rate, wrap transport.WrapperFunc) (dyna
 	return client, nil
 }
 
-// configOf finds the API server.
-func configOf(kubeconfig string, r rate, wrap transport.WrapperFunc) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
+func (s *Setup) findServer(r rate) (*rest.Config, error) {
+	config, err := component.FindServer(s.options.Kubeconfig, "gpuslice-webhook/"+version, r.qps, r.burst)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
-	config.QPS, config.Burst = r.qps, r.burst
-	config.Wrap(wrap)
+	config.Wrap(s.clock.Wrap)
 	config.Wrap(bounded.Limit)
-	config.UserAgent = "gpuslice-webhook/" + version
 	return config, nil
 }

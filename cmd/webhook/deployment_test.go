@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/deploy"
 )
 
@@ -38,7 +39,7 @@ func TestDeploymentArgs(t *testing.T) {
 		want := defaults()
 		want.GuardImage = "gpuslice/guard:VERSION"
 		got, code, stderr := settings(t, c.Args...)
-		if diff := cmp.Diff(want, got); diff != "" || code != exitOK {
+		if diff := cmp.Diff(want, got); diff != "" || code != component.ExitOK {
 			t.Errorf("exit %d %s (-want +got)\n%s", code, stderr, diff)
 		}
 	})

@@ -4,12 +4,10 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr, run))
+	component.Main(func(ctx context.Context) int { return execute(ctx, os.Args[1:], os.Stdout, os.Stderr, run) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/test/observability/reference"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
@@ -34,7 +35,7 @@ func TestMetricsPage(t *testing.T) {
 		code := execute(over, args, io.Discard, io.Discard, func(ctx context.Context, o Options, stderr io.Writer) error {
 			return runCounted(ctx, o, m, stderr)
 		})
-		if code != exitOK {
+		if code != component.ExitOK {
 			t.Fatalf("exit %d", code)
 		}
 		reference.Check(t, m.Registerer().(*prometheus.Registry), metricsHead, metricsPage, *update)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 // defaults are the settings of a command without arguments.
@@ -80,7 +82,7 @@ func TestReadOptions(t *testing.T) {
 			}
 			tt.want(&want)
 			got, code, stderr := settings(t, tt.args...)
-			if diff := cmp.Diff(want, got); diff != "" || code != exitOK {
+			if diff := cmp.Diff(want, got); diff != "" || code != component.ExitOK {
 				t.Errorf("exit %d %s\n(-want +got)\n%s", code, stderr, diff)
 			}
 		})
@@ -112,8 +114,8 @@ func TestValidateOptions(t *testing.T) {
 				tt.args = append(tt.args, "--config", file(t, tt.file))
 			}
 			_, code, stderr := settings(t, tt.args...)
-			if code != exitUsage {
-				t.Errorf("exit %d, want %d", code, exitUsage)
+			if code != component.ExitUsage {
+				t.Errorf("exit %d, want %d", code, component.ExitUsage)
 			}
 			for _, text := range tt.want {
 				if !strings.Contains(stderr, text) {
@@ -130,7 +132,7 @@ func TestHelpAndVersion(t *testing.T) {
 		"--version": {"webhook version " + version},
 	} {
 		var stdout bytes.Buffer
-		if code := execute(t.Context(), []string{flag}, &stdout, io.Discard, nil); code != exitOK {
+		if code := execute(t.Context(), []string{flag}, &stdout, io.Discard, nil); code != component.ExitOK {
 			t.Errorf("%s: exit %d", flag, code)
 		}
 		for _, text := range want {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/gpuslice/gpuslice/cmd/component"
 )
 
 // unreachable is a kubeconfig of an API server that is not there.
@@ -50,7 +52,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 		stop()
-		if got := <-code; got != exitOK {
+		if got := <-code; got != component.ExitOK {
 			t.Errorf("exit %d", got)
 		}
 	})
@@ -70,7 +72,7 @@ func TestRunFails(t *testing.T) {
 		"an address that is not of the machine": {"--kubeconfig", kubeconfigFile(t), "--listen=192.0.2.1:1", "--metrics-listen=127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if code := execute(t.Context(), args, io.Discard, io.Discard, run); code != exitFailed {
+			if code := execute(t.Context(), args, io.Discard, io.Discard, run); code != component.ExitFailed {
 				t.Errorf("exit %d", code)
 			}
 		})

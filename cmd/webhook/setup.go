@@ -70,14 +70,9 @@ func (s *Setup) makeClient() (err error) {
 	return err
 }
 
-// connect makes a client whose answers carry the API server's time.
-func (s *Setup) connect(r rate) (kubernetes.Interface, error) {
-	return connect(s.options.Kubeconfig, r, s.clock.Wrap)
-}
-
 // makeCluster makes the inputs of decisions.
 func (s *Setup) makeCluster() (err error) {
-	objects, err := connectObjects(s.options.Kubeconfig, clientRate, s.clock.Wrap)
+	objects, err := s.connectObjects(clientRate)
 	if err != nil {
 		return err
 	}

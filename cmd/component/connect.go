@@ -1,4 +1,4 @@
-package main
+package component
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// connect makes a client of the API server.
-func connect(kubeconfig string) (kubernetes.Interface, error) {
+// FindServer finds the API server: by the kubeconfig, or without one by the pod's ServiceAccount.
+func FindServer(kubeconfig, userAgent string, qps float32, burst int) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -17,8 +17,12 @@ func connect(kubeconfig string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	config.QPS, config.Burst = 5, 20 // Events and a Lease
-	config.UserAgent = "gpuslice-agent/" + version
+	config.UserAgent, config.QPS, config.Burst = userAgent, qps, burst
+	return config, nil
+}
+
+// Connect makes a client for Kubernetes' own kinds.
+func Connect(config *rest.Config) (kubernetes.Interface, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(config)
