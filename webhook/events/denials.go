@@ -48,13 +48,6 @@ type denial struct {
 	message string
 }
 
-// The metric's values of the label result.
-const (
-	resultRecorded = "recorded"
-	resultRepeated = "repeated"
-	resultDropped  = "dropped"
-)
-
 // NewDenials prepares a Denials and registers its metric. client should have a rate limit of its own.
 func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, log logr.Logger) (*Denials, error) {
 	d := &Denials{
@@ -65,8 +58,8 @@ func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, l
 	}
 	d.queue = NewQueue(QueueOptions[denial]{Size: queueSize, QPS: queueQPS, Burst: queueBurst, Remember: ownerCache, Quiet: ownerQuiet,
 		Allow: func(n denial) bool { return d.limiterOf(n.pod.GetNamespace()).TryAccept() }})
-	for _, result := range []string{resultRecorded, resultRepeated, resultDropped} {
-		d.counts.WithLabelValues(result)
+	for _, result := range []AddResult{Added, Repeated, Dropped} {
+		d.counts.WithLabelValues(string(result))
 	}
 	return d, registerer.Register(d.counts)
 }
@@ -77,8 +70,7 @@ func (d *Denials) Denied(pod metav1.Object, message string) {
 	if owner == nil || !plausible(owner) {
 		return
 	}
-	result := map[AddResult]string{Added: resultRecorded, Repeated: resultRepeated, Dropped: resultDropped}[d.queue.Add(*owner, denial{controlled(pod), message})]
-	d.counts.WithLabelValues(result).Inc()
+	d.counts.WithLabelValues(string(d.queue.Add(*owner, denial{controlled(pod), message}))).Inc()
 }
 
 // controlled is the pod without the fields by which no owner is found.

@@ -154,7 +154,7 @@ func TestDenials(t *testing.T) {
 			if diff := cmp.Diff(map[string]int32{"PyTorchJob/web-abc: gpuslice denied a pod: no room": 4}, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if n := count(t, registry, resultRepeated); n != 31 {
+			if n := count(t, registry, string(Repeated)); n != 31 {
 				t.Errorf("%v are counted as repeated", n)
 			}
 		})
@@ -179,7 +179,7 @@ func TestDenials(t *testing.T) {
 			if len(got) > namespaceBurst+1 || got["PyTorchJob/web-abc: gpuslice denied a pod: no room"] != 1 {
 				t.Errorf("%d events, the neighbour's among them: %d", len(got), got["PyTorchJob/web-abc: gpuslice denied a pod: no room"])
 			}
-			if n := count(t, registry, resultDropped); n != 5000-namespaceBurst {
+			if n := count(t, registry, string(Dropped)); n != 5000-namespaceBurst {
 				t.Errorf("%v are counted as dropped", n)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,12 +81,12 @@ func (o *Owners) find(ctx context.Context, ref *corev1.ObjectReference) owner {
 // whether the kind exists in namespaces; gpuslice may not read such objects, and an Event about one stays in the
 // tenant's own namespace.
 func (o *Owners) read(ctx context.Context, ref *corev1.ObjectReference) (owner, error) {
-	read := o.reader(ref)
-	if read == nil {
+	kind, ok := o.kinds(ref.Namespace)[ref.Kind]
+	if !ok || kind.version.Group != ref.GroupVersionKind().Group {
 		owns, err := o.isCustom(ref)
 		return owner{owns: owns}, err
 	}
-	object, err := read(ctx, ref.Name, metav1.GetOptions{})
+	object, err := kind.get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return owner{}, nil
 	}
@@ -94,51 +96,47 @@ func (o *Owners) read(ctx context.Context, ref *corev1.ObjectReference) (owner, 
 	return owner{true, &metav1.ObjectMeta{Namespace: object.GetNamespace(), OwnerReferences: object.GetOwnerReferences()}}, nil
 }
 
-// reader returns the function that reads an owner; nil for a kind that has no pods.
-func (o *Owners) reader(ref *corev1.ObjectReference) func(context.Context, string, metav1.GetOptions) (metav1.Object, error) {
-	apps, batch, core := o.client.AppsV1(), o.client.BatchV1(), o.client.CoreV1()
-	switch ref.GroupVersionKind().GroupKind().String() {
-	case "ReplicaSet.apps":
-		return asObject(apps.ReplicaSets(ref.Namespace).Get)
-	case "Deployment.apps":
-		return asObject(apps.Deployments(ref.Namespace).Get)
-	case "StatefulSet.apps":
-		return asObject(apps.StatefulSets(ref.Namespace).Get)
-	case "DaemonSet.apps":
-		return asObject(apps.DaemonSets(ref.Namespace).Get)
-	case "Job.batch":
-		return asObject(batch.Jobs(ref.Namespace).Get)
-	case "CronJob.batch":
-		return asObject(batch.CronJobs(ref.Namespace).Get)
-	case "ReplicationController":
-		return asObject(core.ReplicationControllers(ref.Namespace).Get)
-	}
-	return nil
+// getter reads an object by its name.
+type getter func(context.Context, string, metav1.GetOptions) (metav1.Object, error)
+
+// kind is one that has pods.
+type kind struct {
+	version schema.GroupVersion
+	get     getter
 }
 
-// apiVersions are those of the owners that gpuslice may read.
-var apiVersions = map[string]string{"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
-	"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
+// kinds are those of the owners that gpuslice may read, by name.
+func (o *Owners) kinds(namespace string) map[string]kind {
+	apps, batch := o.client.AppsV1(), o.client.BatchV1()
+	return map[string]kind{
+		"ReplicaSet":            {appsv1.SchemeGroupVersion, asObject(apps.ReplicaSets(namespace).Get)},
+		"Deployment":            {appsv1.SchemeGroupVersion, asObject(apps.Deployments(namespace).Get)},
+		"StatefulSet":           {appsv1.SchemeGroupVersion, asObject(apps.StatefulSets(namespace).Get)},
+		"DaemonSet":             {appsv1.SchemeGroupVersion, asObject(apps.DaemonSets(namespace).Get)},
+		"Job":                   {batchv1.SchemeGroupVersion, asObject(batch.Jobs(namespace).Get)},
+		"CronJob":               {batchv1.SchemeGroupVersion, asObject(batch.CronJobs(namespace).Get)},
+		"ReplicationController": {corev1.SchemeGroupVersion, asObject(o.client.CoreV1().ReplicationControllers(namespace).Get)},
+	}
+}
 
 // Named returns an owner of a kind that gpuslice may read; nil: there is none.
 func (o *Owners) Named(ctx context.Context, namespace, kind, name string) (*corev1.ObjectReference, error) {
-	ref := &corev1.ObjectReference{APIVersion: apiVersions[kind], Kind: kind, Namespace: namespace, Name: name}
-	if ref.APIVersion == "" {
+	owner, ok := o.kinds(namespace)[kind]
+	if !ok {
 		return nil, nil
 	}
-	object, err := o.reader(ref)(ctx, name, metav1.GetOptions{})
+	object, err := owner.get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 	}
-	ref.UID = object.GetUID()
-	return ref, nil
+	return &corev1.ObjectReference{APIVersion: owner.version.String(), Kind: kind, Namespace: namespace, Name: name, UID: object.GetUID()}, nil
 }
 
 // asObject hides the result type of get.
-func asObject[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error)) func(context.Context, string, metav1.GetOptions) (metav1.Object, error) {
+func asObject[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error)) getter {
 	return func(ctx context.Context, name string, options metav1.GetOptions) (metav1.Object, error) {
 		return get(ctx, name, options)
 	}

@@ -33,14 +33,14 @@ func NewQueue[T any](o QueueOptions[T]) *Queue[T] {
 		limiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)}
 }
 
-// AddResult is the result of Add.
-type AddResult int
+// AddResult is the result of Add, as metrics label it.
+type AddResult string
 
 // The results.
 const (
-	Added    AddResult = iota
-	Repeated           // an item of the same key was added a short while ago
-	Dropped            // the queue is full, or Allow returned false
+	Added    AddResult = "recorded"
+	Repeated AddResult = "repeated" // an item of the same key was added a short while ago
+	Dropped  AddResult = "dropped"  // the queue is full, or Allow returned false
 )
 
 // Add queues an item. It never blocks.

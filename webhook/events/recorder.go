@@ -14,29 +14,19 @@ import (
 // Recorder writes Events. client-go's recorder counts repeated ones, combines similar ones, and allows each object a
 // burst of 25 and one in five minutes after that; Events that come faster than they can be written are dropped.
 type Recorder struct {
+	record.EventRecorder
 	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
 }
 
-// NewRecorder starts a Recorder, which writes until ctx ends or Close is called.
+// NewRecorder starts a Recorder, which writes until ctx ends or Close is called. Its methods return at once.
 func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
-	return NewNodeRecorder(ctx, client, "")
-}
-
-// NewNodeRecorder is NewRecorder for Events from a node.
-func NewNodeRecorder(ctx context.Context, client kubernetes.Interface, node string) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Component, Host: node})}
+	return &Recorder{b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Component}), b}
 }
 
 // Close ends the Recorder.
 func (r *Recorder) Close() { r.broadcaster.Shutdown() }
-
-// Write queues an Event and returns at once.
-func (r *Recorder) Write(object *corev1.ObjectReference, eventType, reason, message string) {
-	r.recorder.Event(object, eventType, reason, message)
-}
 
 // ControllerOf returns a reference to the controller of an object in a namespace; nil if it has none.
 func ControllerOf(object metav1.Object) *corev1.ObjectReference {

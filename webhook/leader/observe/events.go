@@ -47,9 +47,9 @@ func (w eventWriter) writeChanges(ctx context.Context, pod *corev1.Pod, before, 
 
 // write writes an Event on the pod and one on each owner.
 func (w eventWriter) write(ctx context.Context, pod *corev1.Pod, eventType, reason, message string) {
-	w.Write(new(podReference(pod)), eventType, reason, message)
+	w.Event(new(podReference(pod)), eventType, reason, message)
 	for _, owner := range w.owners.Of(ctx, pod) {
-		w.Write(&owner, eventType, reason, "pod "+pod.Name+": "+message)
+		w.Event(&owner, eventType, reason, "pod "+pod.Name+": "+message)
 	}
 }
 
