@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"time"
 )
 
@@ -29,36 +28,31 @@ type signer struct {
 
 // newSigner makes an authority that lasts that long.
 func newSigner(now time.Time, life time.Duration) (*signer, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made, key, err := sign(nil, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "gpuslice webhook authority"}, NotBefore: now.Add(-skew), NotAfter: now.Add(life),
+		IsCA: true, MaxPathLenZero: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("generate key: %w", err)
-	}
-	template, err := certificate("gpuslice webhook authority", now, now.Add(life))
-	if err != nil {
-		return nil, err
-	}
-	template.IsCA, template.MaxPathLenZero, template.BasicConstraintsValid = true, true, true
-	template.KeyUsage = x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("sign authority: %w", err)
-	}
-	made, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("read own authority: %w", err)
+		return nil, fmt.Errorf("make authority: %w", err)
 	}
 	return &signer{made, key}, nil
 }
 
-// certificate holds the common fields of authorities and leaves.
-func certificate(name string, now, end time.Time) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+// sign makes a certificate with a key of its own. Without a signer that key signs it.
+func sign(by *signer, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("choose serial number: %w", err)
+		return nil, nil, err
 	}
-	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-skew), NotAfter: end,
-	}, nil
+	if by == nil {
+		by = &signer{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := x509.ParseCertificate(der)
+	return made, key, err
 }
 
 // decodeSigner finds the authority of the bundle that a key belongs to.

@@ -1,11 +1,9 @@
 package certs
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"fmt"
 	"net"
 	"slices"
@@ -15,19 +13,14 @@ import (
 // issue signs a leaf for names, which are DNS names or IP addresses. It lasts as long as life and the authority allow; its
 // key never leaves the process.
 func (s *signer) issue(names []string, now time.Time, life time.Duration) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generate key: %w", err)
-	}
 	end := now.Add(life)
 	if s.certificate.NotAfter.Before(end) {
 		end = s.certificate.NotAfter
 	}
-	template, err := certificate("gpuslice-webhook", now, end)
-	if err != nil {
-		return nil, err
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "gpuslice-webhook"}, NotBefore: now.Add(-skew), NotAfter: end,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -35,15 +28,11 @@ func (s *signer) issue(names []string, now time.Time, life time.Duration) (*tls.
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, key.Public(), s.key)
+	leaf, key, err := sign(s, template)
 	if err != nil {
 		return nil, fmt.Errorf("sign leaf: %w", err)
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("read own leaf: %w", err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
 // current reports whether a leaf of this authority need not be replaced yet: a third of its life is left.

@@ -97,15 +97,11 @@ func (m *Mounted) Start(ctx context.Context) error {
 	if m.options.Announce != nil {
 		secret = m.options.Announce.Secret
 	}
-	changed, wait := watch(ctx, m.options.Configurations, secret)
-	defer wait()
 	every := readPeriod
 	if s := m.options.Propagation; s > 0 {
 		every = min(every, s)
 	}
-	loop{every: every, changed: changed, check: func(ctx context.Context) error {
-		return m.check(ctx, wallClock())
-	}}.run(ctx)
+	keepChecking(ctx, m.options.Configurations, secret, every, m.check)
 	return nil
 }
 

@@ -34,12 +34,8 @@ func NewSelfSigned(options SelfSignedOptions) *SelfSigned {
 
 // Start implements Source. Failed steps are retried; Ready returns the reason meanwhile.
 func (s *SelfSigned) Start(ctx context.Context) error {
-	changed, wait := watch(ctx, s.options.Configurations, s.options.Secret)
-	defer wait()
 	// Twenty checks in a leaf's life, so that lives of seconds, which tests have, are kept too.
-	loop{every: min(checkPeriod, s.options.Lifetimes.Leaf/20), changed: changed, check: func(ctx context.Context) error {
-		return s.check(ctx, wallClock())
-	}}.run(ctx)
+	keepChecking(ctx, s.options.Configurations, s.options.Secret, min(checkPeriod, s.options.Lifetimes.Leaf/20), s.check)
 	return nil
 }
 

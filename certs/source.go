@@ -35,26 +35,21 @@ var errConflict = errors.New("another client wrote first")
 // maxTries bounds the attempts to write before others do.
 const maxTries = 5
 
-// loop is when a source checks its certificate.
-type loop struct {
-	every time.Duration
-	// changed has a value when something that a check depends on has changed.
-	changed <-chan struct{}
-	check   func(context.Context) error
-}
-
-// run checks until ctx ends: after each change, after every, and after retryPeriod where the last check failed.
-func (l loop) run(ctx context.Context) {
+// keepChecking checks until ctx ends: after each change of the configurations or the Secret, after every, and after
+// retryPeriod where the last check failed.
+func keepChecking(ctx context.Context, c Configurations, s SharedSecret, every time.Duration, check func(context.Context, time.Time) error) {
+	changed, wait := watch(ctx, c, s)
+	defer wait()
 	for {
 		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
-		err := l.check(bounded)
+		err := check(bounded, wallClock())
 		cancel()
-		pause := l.every
+		pause := every
 		if err != nil {
 			pause = min(pause, retryPeriod)
 		}
 		rest := min(pause, minPause)
-		if !sleep(ctx, rest, nil) || !sleep(ctx, pause-rest, l.changed) {
+		if !sleep(ctx, rest, nil) || !sleep(ctx, pause-rest, changed) {
 			return
 		}
 	}
