@@ -22,9 +22,6 @@ type reply struct {
 	answer Answer
 }
 
-// needsWrite reports whether the answer depends on a write.
-func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
-
 // serve answers a batch, and the requests that arrive while a write is tried again, until each is answered, moved or canceled. It reports
 // whether more requests are likely on their way.
 func (n *line) serve(ctx context.Context, batch []*waiter) (more bool) {
@@ -173,7 +170,7 @@ func (r *round) reconcileReplies() (replies []reply) {
 
 // writeReplies writes the state that replies depend on. Only admissions need a write that changes nothing but revisions.
 func (r *round) writeReplies(ctx context.Context, replies []reply, next State) error {
-	admits := func(p reply) bool { return !p.waiter.reconcileOnly && p.needsWrite() }
+	admits := func(p reply) bool { return !p.waiter.reconcileOnly && !p.waiter.request.DryRun }
 	reconciles := func(p reply) bool { return p.waiter.reconcileOnly }
 	// Denials need no write: a namespace at its quota causes none.
 	if !slices.ContainsFunc(replies, admits) && (!slices.ContainsFunc(replies, reconciles) || next.equalExceptRevisions(r.current.state)) {

@@ -35,24 +35,18 @@ func (l *Ledger) Run(ctx context.Context) {
 
 // PodChanged has the budgets of a namespace reconciled soon, because a pod was created, ended or was deleted.
 func (l *Ledger) PodChanged(namespace string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.workers {
-		w.mu.Lock()
-		if slices.Contains(w.budget.Namespaces, namespace) {
-			w.podsChanged = true
-		}
-		w.mu.Unlock()
-	}
+	l.reconcileSoon(func(b Budget) bool { return slices.Contains(b.Namespaces, namespace) })
 }
 
 // ReconcileAll has every budget reconciled soon: a new leader has seen no Report yet.
-func (l *Ledger) ReconcileAll() {
+func (l *Ledger) ReconcileAll() { l.reconcileSoon(func(Budget) bool { return true }) }
+
+func (l *Ledger) reconcileSoon(which func(Budget) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.workers {
 		w.mu.Lock()
-		w.podsChanged = true
+		w.podsChanged = w.podsChanged || which(w.budget)
 		w.mu.Unlock()
 	}
 }
@@ -73,13 +67,6 @@ func (l *Ledger) enqueueDue() {
 	}
 }
 
-// setBudget records which namespaces share the budget.
-func (w *worker) setBudget(b Budget) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.budget = b
-}
-
 // due returns the budgets that need a reconcile: of all budgets if this replica leads, else of those with recent requests.
 // It drops workers of budgets that no longer exist and get no requests.
 func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
@@ -88,7 +75,7 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	exists := make(map[string]bool, len(all))
 	for _, b := range all {
 		exists[b.Key] = true
-		l.workerFor(b).setBudget(b)
+		l.workerFor(b)
 	}
 	for key, w := range l.workers {
 		w.mu.Lock()

@@ -22,23 +22,17 @@ type storedLedger struct {
 // load reads the ledger. A ledger that does not exist is empty. One that cannot be decoded, or was created again since it was
 // last read, has lost reservations: no pod is admitted until they would have expired.
 func (n *line) load(ctx context.Context) (storedLedger, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.ledger.options.CallTimeout)
-	defer cancel()
-	n.ledger.counts.gets.Add(1)
-	object, err := n.ledger.options.Store.Get(ctx, ObjectName(n.key))
+	object, err := n.ledger.get(ctx, n.key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		n.stale = true // or a denial could rest on a ledger from before the list
-		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", n.key, err)
+		return storedLedger{}, err
 	}
 	now := storedLedger{object: object, readAt: time.Now()}
 	// Another object has the name, or none does: the others' reservations in the remembered one are gone.
 	lost := n.last.object.UID != "" && n.last.object.UID != object.UID && time.Since(n.last.readAt) < ReservationTTL
 	if err == nil {
-		key, state, err := Decode(object.Data)
-		now.state = state
-		if err != nil || key != n.key {
-			now.state, lost = State{}, true
-		}
+		now.state, err = decodeOf(n.key, object)
+		lost = lost || err != nil
 	}
 	if lost {
 		n.stale = true
@@ -52,21 +46,37 @@ func (n *line) load(ctx context.Context) (storedLedger, error) {
 // Read returns the state of the budget's ledger, for reports: it still contains pods that ended since the last list. The zero
 // State means that nothing was counted yet.
 func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.options.CallTimeout)
-	defer cancel()
-	l.counts.gets.Add(1)
-	object, err := l.options.Store.Get(ctx, ObjectName(budgetKey))
+	object, err := l.get(ctx, budgetKey)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return State{}, nil
 	case err != nil:
-		return State{}, fmt.Errorf("read ledger of %s: %w", budgetKey, err)
+		return State{}, err
 	}
+	return decodeOf(budgetKey, object)
+}
+
+func (l *Ledger) get(ctx context.Context, budgetKey string) (Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.options.CallTimeout)
+	defer cancel()
+	l.counts.gets.Add(1)
+	object, err := l.options.Store.Get(ctx, ObjectName(budgetKey))
+	if err != nil {
+		return Object{}, fmt.Errorf("read ledger of %s: %w", budgetKey, err)
+	}
+	return object, nil
+}
+
+// decodeOf decodes the ledger of this budget. It returns an error for another's.
+func decodeOf(budgetKey string, object Object) (State, error) {
 	key, state, err := Decode(object.Data)
 	if err == nil && key != budgetKey {
 		err = fmt.Errorf("decode ledger of %s: it is the ledger of %s", budgetKey, key)
 	}
-	return state, err
+	if err != nil {
+		return State{}, err
+	}
+	return state, nil
 }
 
 // remember keeps the ledger that was read or written, so that a loss is noticed.

@@ -76,7 +76,6 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	worker := l.workerFor(b)
 	worker.mu.Lock()
 	defer worker.mu.Unlock()
-	worker.budget = b
 	if !w.reconcileOnly {
 		worker.lastRequest = time.Now()
 	}
@@ -85,14 +84,17 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	return true
 }
 
-// workerFor returns the budget's worker. The caller holds l.mu.
+// workerFor returns the budget's worker, and records which namespaces share the budget. The caller holds l.mu.
 func (l *Ledger) workerFor(b Budget) *worker {
 	w, ok := l.workers[b.Key]
 	if !ok {
-		w = &worker{ledger: l, key: b.Key, budget: b, turn: make(chan struct{}, 1)}
+		w = &worker{ledger: l, key: b.Key, turn: make(chan struct{}, 1)}
 		w.admits.worker, w.lists.worker = w, w
 		l.workers[b.Key] = w
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget = b
 	return w
 }
 
