@@ -38,7 +38,7 @@ func (l Limits) Env() []Variable {
 		{VersionVariable, strconv.Itoa(l.Version)},
 		{ContainersVariable, compact(containers)},
 		{PolicyVariable, compact(policyOf(l))},
-		{NodeVariable, compact(nodeOf(l))},
+		{NodeVariable, compact(l.Node)},
 	}
 }
 
@@ -50,17 +50,16 @@ func FromEnv(lookup func(string) (string, bool)) (Limits, error) {
 	if err := readVersion(lookup, &l.Version); err != nil {
 		return Limits{}, err
 	}
-	policy, node := policyOf(l), nodeOf(l)
+	policy := policyOf(l)
 	problems := []error{
 		readJSON(lookup, ContainersVariable, &l.Containers),
 		readJSON(lookup, PolicyVariable, &policy),
-		readJSON(lookup, NodeVariable, &node),
+		readJSON(lookup, NodeVariable, &l.Node),
 	}
 	if err := errors.Join(problems...); err != nil {
 		return Limits{}, err
 	}
 	policy.into(&l)
-	node.into(&l)
 	for i := range l.Containers {
 		l.Containers[i].complete()
 	}

@@ -108,17 +108,23 @@ type Limits struct {
 	IdleReport         time.Duration // a slice in which nothing ran for so long is reported, by agents alone; 0: none is
 	IdleTerminate      time.Duration // and its processes are terminated after so long; 0: none are
 
-	MPSTermination   MPSTermination // for an MPS client that cannot be terminated through the daemon
-	MPSPipeDirectory string         // absolute; empty: no daemon is reachable
-	MPSControl       string         // absolute path of nvidia-cuda-mps-control; empty: search PATH
-	ExpectMPS        bool           // the check container fails when the daemon does not answer
+	MPSTermination MPSTermination // for an MPS client that cannot be terminated through the daemon
 
-	MinDeviceBytes int64  // smallest device memory the plan relies on; 0: not checked
-	MaxDeviceBytes int64  // largest device memory the plan relies on; 0: not checked
-	OneDevice      bool   // several devices fail the check: the slices are parts of one
-	MinDriver      string // oldest driver the plan relies on, as "565.57.01"; empty: not checked
+	Node
+}
 
-	MetricsPort int // 0: no metrics are served
+// Node is the facts of the guard's node, and the plan's assumptions, as NodeVariable spells them.
+type Node struct {
+	MPSPipeDirectory string `json:"mpsPipeDirectory,omitempty"` // absolute; empty: no daemon is reachable
+	MPSControl       string `json:"mpsControl,omitempty"`       // absolute path of nvidia-cuda-mps-control; empty: search PATH
+	ExpectMPS        bool   `json:"expectMPS,omitempty"`        // the check container fails when the daemon does not answer
+
+	MinDeviceBytes int64  `json:"minDeviceBytes,omitempty"` // smallest device memory the plan relies on; 0: not checked
+	MaxDeviceBytes int64  `json:"maxDeviceBytes,omitempty"` // largest device memory the plan relies on; 0: not checked
+	OneDevice      bool   `json:"oneDevice,omitempty"`      // several devices fail the check: the slices are parts of one
+	MinDriver      string `json:"minDriver,omitempty"`      // oldest driver the plan relies on, as "565.57.01"; empty: not checked
+
+	MetricsPort int `json:"metricsPort,omitempty"` // 0: no metrics are served
 }
 
 // Container is one container's share of each of its GPUs.

@@ -25,19 +25,6 @@ type policy struct {
 	IdleTerminate      period         `json:"idleTerminate,omitempty"`
 }
 
-// node is the spelling of NodeVariable: the facts of the guard's node, and the
-// plan's assumptions.
-type node struct {
-	MPSPipeDirectory string `json:"mpsPipeDirectory,omitempty"`
-	MPSControl       string `json:"mpsControl,omitempty"`
-	ExpectMPS        bool   `json:"expectMPS,omitempty"`
-	MinDeviceBytes   int64  `json:"minDeviceBytes,omitempty"`
-	MaxDeviceBytes   int64  `json:"maxDeviceBytes,omitempty"`
-	OneDevice        bool   `json:"oneDevice,omitempty"`
-	MinDriver        string `json:"minDriver,omitempty"`
-	MetricsPort      int    `json:"metricsPort,omitempty"`
-}
-
 // period is a time.Duration spelt as Go spells it, "1.5s".
 type period time.Duration
 
@@ -73,18 +60,4 @@ func (p policy) into(l *Limits) {
 	l.MaxTerminations, l.TerminationsWindow, l.Escalation = p.MaxTerminations, time.Duration(p.TerminationsWindow), p.Escalation
 	l.DryRun, l.MPSTermination = p.DryRun, p.MPSTermination
 	l.IdleReport, l.IdleTerminate = time.Duration(p.IdleReport), time.Duration(p.IdleTerminate)
-}
-
-func nodeOf(l Limits) node {
-	return node{
-		MPSPipeDirectory: l.MPSPipeDirectory, MPSControl: l.MPSControl, ExpectMPS: l.ExpectMPS,
-		MinDeviceBytes: l.MinDeviceBytes, MaxDeviceBytes: l.MaxDeviceBytes, OneDevice: l.OneDevice, MinDriver: l.MinDriver,
-		MetricsPort: l.MetricsPort,
-	}
-}
-
-func (n node) into(l *Limits) {
-	l.MPSPipeDirectory, l.MPSControl, l.ExpectMPS = n.MPSPipeDirectory, n.MPSControl, n.ExpectMPS
-	l.MinDeviceBytes, l.MaxDeviceBytes, l.MinDriver = n.MinDeviceBytes, n.MaxDeviceBytes, n.MinDriver
-	l.OneDevice, l.MetricsPort = n.OneDevice, n.MetricsPort
 }
