@@ -186,12 +186,3 @@ func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 // Updated reports whether the driver was replaced while its library was in use.
 // The container has the old library for as long as it runs.
 func (d *Driver) Updated() bool { return d.updated.Load() }
-
-// Unsupported returns why a driver of that version cannot be relied on inside a
-// pod, or an empty text.
-func (d *Driver) Unsupported(driver string) string {
-	if d.options.NodePIDs {
-		return ""
-	}
-	return unsupportedVersion(driver)
-}

@@ -182,24 +182,24 @@ func (d *Driver) total(dev *device) (total, used int64, err error) {
 // PID once with the largest figure. A driver may list one twice, each time in
 // full, so that a sum would be wrong.
 func (d *Driver) processes(dev *device, total int64) ([]guard.Process, error) {
-	infos, ret := dev.handle.GetComputeRunningProcesses()
-	if ret != nvml.SUCCESS {
-		return nil, failure("list the processes of "+dev.id, ret)
-	}
-	merged := merge(nil, infos, total, false)
-	if d.has["nvmlDeviceGetGraphicsRunningProcesses"] {
-		infos, ret = dev.handle.GetGraphicsRunningProcesses()
-		if ret != nvml.SUCCESS && !absent(ret) {
-			return nil, failure("list the graphics processes of "+dev.id, ret)
+	var merged []guard.Process
+	for _, l := range []struct {
+		function, what string
+		mps            bool
+		list           func() ([]nvml.ProcessInfo, nvml.Return)
+	}{
+		{"nvmlDeviceGetComputeRunningProcesses", "processes", false, dev.handle.GetComputeRunningProcesses},
+		{"nvmlDeviceGetGraphicsRunningProcesses", "graphics processes", false, dev.handle.GetGraphicsRunningProcesses},
+		{"nvmlDeviceGetMPSComputeRunningProcesses", "MPS clients", true, dev.handle.GetMPSComputeRunningProcesses},
+	} {
+		if !d.has[l.function] {
+			continue
 		}
-		merged = merge(merged, infos, total, false)
-	}
-	if d.has["nvmlDeviceGetMPSComputeRunningProcesses"] {
-		infos, ret = dev.handle.GetMPSComputeRunningProcesses()
-		if ret != nvml.SUCCESS && !absent(ret) {
-			return nil, failure("list the MPS clients of "+dev.id, ret)
+		infos, ret := l.list()
+		if ret != nvml.SUCCESS && (slices.Contains(required, l.function) || !absent(ret)) {
+			return nil, failure("list the "+l.what+" of "+dev.id, ret)
 		}
-		merged = merge(merged, infos, total, true)
+		merged = merge(merged, infos, total, l.mps)
 	}
 	for i := range merged {
 		merged[i].MPS = merged[i].MPS || dev.exclusive || d.options.MPS

@@ -38,10 +38,10 @@ func part(parts []string, i int) int {
 	return n
 }
 
-// unsupportedVersion returns why a driver cannot be relied on inside a pod, or an
-// empty text.
-func unsupportedVersion(version string) string {
-	if !Older(version, FirstInPod) {
+// Unsupported returns why a driver of that version cannot be relied on inside a
+// pod, or an empty text.
+func (d *Driver) Unsupported(version string) string {
+	if d.options.NodePIDs || !Older(version, FirstInPod) {
 		return ""
 	}
 	return fmt.Sprintf("driver %s does not report to a pod what its processes use; %s and newer do", version, FirstInPod)

@@ -54,10 +54,6 @@ func bounded[T any](ctx context.Context, w *watchdog, c call, f func(late bool) 
 
 // boundedSince is bounded with how long the guard had been starved before.
 func boundedSince[T any](ctx context.Context, w *watchdog, before time.Duration, c call, f func(late bool) (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
 	var none T
 	if w.lapsed[c].Load() || w.lapsed[reading].Load() { // other calls do not wait for an unreadable device
 		if w.lapsed[c].Load() {
@@ -75,11 +71,11 @@ func boundedSince[T any](ctx context.Context, w *watchdog, before time.Duration,
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
-	answers := make(chan answer, 1)
+	answers := make(chan answer[T], 1)
 	go func() {
 		defer func() { <-w.busy }()
 		value, err := f(false)
-		answers <- answer{value, err}
+		answers <- answer[T]{value, err}
 	}()
 	extended := time.Duration(0)
 	for {

@@ -2,6 +2,7 @@ package mps
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,21 +37,6 @@ type Client struct {
 	Server    int    // likewise
 	Namespace uint64 // inode of the client's PID namespace
 	Command   string
-}
-
-// Reachable returns why the daemon cannot be reached from here, wrapping
-// ErrOutOfReach, or nil. It does not check whether the daemon lives.
-func (c Control) Reachable() error {
-	if c.PipeDirectory == "" {
-		return fmt.Errorf("%w: no pipe directory is set", ErrOutOfReach)
-	}
-	if _, err := os.Stat(c.PipeDirectory); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutOfReach, err)
-	}
-	if _, err := c.program(); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutOfReach, err)
-	}
-	return nil
 }
 
 // Alive returns nil when the daemon answers.
@@ -91,26 +77,28 @@ func (c Control) Terminate(ctx context.Context, client Client) error {
 	return nil
 }
 
-func (c Control) program() (string, error) {
-	if c.Program != "" {
-		return exec.LookPath(c.Program)
+// reach returns the control program, or why the daemon cannot be reached from here,
+// wrapping ErrOutOfReach. It does not check whether the daemon lives.
+func (c Control) reach() (program string, err error) {
+	if c.PipeDirectory == "" {
+		return "", fmt.Errorf("%w: no pipe directory is set", ErrOutOfReach)
 	}
-	return exec.LookPath(Program)
+	if _, err = os.Stat(c.PipeDirectory); err == nil {
+		program, err = exec.LookPath(cmp.Or(c.Program, Program))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrOutOfReach, err)
+	}
+	return program, nil
 }
 
 // send sends the daemon one command and returns its answer.
 func (c Control) send(ctx context.Context, command string) (string, error) {
-	if err := c.Reachable(); err != nil {
+	program, err := c.reach()
+	if err != nil {
 		return "", err
 	}
-	program, err := c.program()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", command, err)
-	}
-	limit := c.Limit
-	if limit == 0 {
-		limit = 3 * time.Second
-	}
+	limit := cmp.Or(c.Limit, 3*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer := bounded{room: maxAnswer}

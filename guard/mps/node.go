@@ -26,12 +26,7 @@ type NodeTerminator struct {
 
 // Acquire implements guard.Terminator.
 func (t *NodeTerminator) Acquire(ctx context.Context, o guard.Order) (guard.Target, guard.Outcome) {
-	target, out := t.Next.Acquire(ctx, o)
-	if target == nil || !o.MPS {
-		return target, out
-	}
-	return &clientTarget{Target: target, fallback: t.Fallback,
-		terminateClients: func(ctx context.Context) error { return t.terminateClients(ctx, o) }}, out
+	return acquire(ctx, o, t.Next, t.Fallback, t.terminateClients)
 }
 
 // terminateClients queries every daemon before it terminates a client: one that

@@ -31,26 +31,31 @@ type Terminator struct {
 
 // Acquire implements guard.Terminator.
 func (t *Terminator) Acquire(ctx context.Context, o guard.Order) (guard.Target, guard.Outcome) {
-	target, out := t.Next.Acquire(ctx, o)
-	if target == nil || !o.MPS {
-		return target, out
-	}
-	return &clientTarget{Target: target, fallback: t.Fallback,
-		terminateClients: func(ctx context.Context) error { return t.terminateClients(ctx, o) }}, out
+	return acquire(ctx, o, t.Next, t.Fallback, t.terminateClients)
 }
 
 // clientTarget is the process of an order, acquired by the next terminator.
 type clientTarget struct {
 	guard.Target
+	order    guard.Order
 	fallback limits.MPSTermination
 	// terminateClients terminates the clients that the order names through the
 	// daemon, or returns why that cannot be done with certainty.
-	terminateClients func(context.Context) error
+	terminateClients func(context.Context, guard.Order) error
+}
+
+func acquire(ctx context.Context, o guard.Order, next guard.Terminator, fallback limits.MPSTermination,
+	terminateClients func(context.Context, guard.Order) error) (guard.Target, guard.Outcome) {
+	target, out := next.Acquire(ctx, o)
+	if target == nil || !o.MPS {
+		return target, out
+	}
+	return &clientTarget{target, o, fallback, terminateClients}, out
 }
 
 // Terminate implements guard.Target.
 func (c *clientTarget) Terminate(ctx context.Context) guard.Outcome {
-	if err := c.terminateClients(ctx); err != nil && c.fallback != limits.MPSTerminationSignal {
+	if err := c.terminateClients(ctx, c.order); err != nil && c.fallback != limits.MPSTerminationSignal {
 		return guard.Outcome{Result: guard.Skipped, Reason: fmt.Sprintf("a signal may harm the other clients of its MPS daemon, and %v", err)}
 	}
 	return c.Target.Terminate(ctx)

@@ -2,11 +2,9 @@ package proc
 
 import "time"
 
-const (
-	// nameRetry is how long the name of a container is not looked up again after a
-	// failure: a lookup may walk through all processes there are.
-	nameRetry = 5 * time.Second
-)
+// nameRetry is how long the name of a container is not looked up again after a
+// failure: a lookup may walk through all processes there are.
+const nameRetry = 5 * time.Second
 
 // identify returns the identity of the container with that cgroup. It is read
 // once, from the container's first process rather than from s, and kept while the

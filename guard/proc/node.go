@@ -42,11 +42,7 @@ func OpenNode(root string) (*Node, error) { return NewNode(files(root)) }
 // namespace of its own.
 func NewNode(from Source) (*Node, error) {
 	n := &Node{reader: newReader(from)}
-	text, err := from.Read("self", "stat")
-	if err != nil {
-		return nil, err
-	}
-	self, err := parseStat(text)
+	self, err := readStat(from, "self")
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,21 +45,16 @@ func parseStat(text string) (stat, error) {
 		return stat{}, fmt.Errorf("parse stat: %d fields after the command", len(fields))
 	}
 	s := stat{command: printable(text[open+1 : end]), state: fields[state][0]}
-	var err error
-	if s.pid, err = strconv.Atoi(strings.TrimSpace(text[:open])); err != nil {
-		return stat{}, fmt.Errorf("parse stat: %w", err)
-	}
-	if s.parent, err = strconv.Atoi(fields[parent]); err != nil {
-		return stat{}, fmt.Errorf("parse stat: %w", err)
-	}
-	bits, err := strconv.ParseUint(fields[flags], 10, 64)
-	if err != nil {
+	var bits uint64
+	var errs [4]error
+	s.pid, errs[0] = strconv.Atoi(strings.TrimSpace(text[:open]))
+	s.parent, errs[1] = strconv.Atoi(fields[parent])
+	bits, errs[2] = strconv.ParseUint(fields[flags], 10, 64)
+	s.start, errs[3] = strconv.ParseUint(fields[start], 10, 64)
+	if err := errors.Join(errs[:]...); err != nil {
 		return stat{}, fmt.Errorf("parse stat: %w", err)
 	}
 	s.forked = bits&forkedWithoutExec != 0
-	if s.start, err = strconv.ParseUint(fields[start], 10, 64); err != nil {
-		return stat{}, fmt.Errorf("parse stat: %w", err)
-	}
 	return s, nil
 }
 

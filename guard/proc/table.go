@@ -39,11 +39,7 @@ func open(root string, from Source) (*Table, error) {
 	t := &Table{reader: newReader(from), root: root, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
 		// of cgroup v2, and of a v1 controller
 		cgroupProcs: []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs"}}
-	text, err := t.source.Read("self", "stat")
-	if err != nil {
-		return nil, err
-	}
-	self, err := parseStat(text)
+	self, err := readStat(from, "self")
 	if err != nil {
 		return nil, err
 	}

@@ -74,26 +74,26 @@ func (t *Table) openTerminationLog(pid int) (*os.File, error) {
 	if where != sibling {
 		return nil, fmt.Errorf("open the termination log of process %d: it is no process of the pod's tenants", pid)
 	}
-	id := t.identify(key, s)
-	if id.path == "" {
+	path := t.identify(key, s).path
+	if path == "" {
 		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, errNoTerminationLog)
 	}
-	// os.Root: a tenant's symbolic links lead nowhere else.
-	root, err := os.OpenRoot(filepath.Join(t.root, strconv.Itoa(pid), "root"))
-	if err != nil {
-		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, err)
-	}
-	defer root.Close()
-	f, err := openRegular(root, strings.TrimPrefix(id.path, "/"))
+	f, err := openRegular(filepath.Join(t.root, strconv.Itoa(pid), "root"), strings.TrimPrefix(path, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, err)
 	}
 	return f, nil
 }
 
-// openRegular opens a regular file for appending. Its type is known before it is
-// opened: opening a FIFO may wait for ever, and opening a device may do anything.
-func openRegular(root *os.Root, path string) (*os.File, error) {
+// openRegular opens a regular file below a root for appending. Its type is known
+// before it is opened: opening a FIFO may wait for ever, and opening a device may do
+// anything.
+func openRegular(below, path string) (*os.File, error) {
+	root, err := os.OpenRoot(below) // a tenant's symbolic links lead nowhere else
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	at, err := root.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
