@@ -1,6 +1,9 @@
 package guard
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // EventKind is the subject of an Event.
 type EventKind string
@@ -45,6 +48,14 @@ func (e Event) ForOwner() bool {
 		return e.Outcome.Result != Gone
 	}
 	return true
+}
+
+// Level returns the level of the event in a log.
+func (e Event) Level() slog.Level {
+	if e.ForOwner() && e.Kind != Enforcing {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
 // notTerminated reports why a container over its limit is not terminated.

@@ -1,6 +1,9 @@
 package guard
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // OrderKind is the kind of an Order.
 type OrderKind string
@@ -28,6 +31,14 @@ type Order struct {
 	Alone      bool          // the devices list no other process of the pod
 	DryRun     bool          // nothing will be signaled
 	Idle       Idle          // the container is idle; zero: it is over its limit
+}
+
+// Level returns the level of the order in a log.
+func (o Order) Level() slog.Level {
+	if o.Kind == Confirm {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 func (o Order) forIdleness() bool { return !o.Idle.Since.IsZero() }

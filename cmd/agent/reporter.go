@@ -66,11 +66,7 @@ type podReporter struct {
 
 // Report implements guard.Reporter.
 func (r *podReporter) Report(e guard.Event) {
-	level := slog.LevelInfo
-	if e.ForOwner() && e.Kind != guard.Enforcing {
-		level = slog.LevelWarn
-	}
-	r.log.Log(context.Background(), level, string(e.Kind), "message", e.Message(), "container", e.Container, "device", e.Device,
+	r.log.Log(context.Background(), e.Level(), string(e.Kind), "message", e.Message(), "container", e.Container, "device", e.Device,
 		"usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
 	r.recorder.Count(r.record, e)
 	if e.ForOwner() {
@@ -81,11 +77,7 @@ func (r *podReporter) Report(e guard.Event) {
 
 // Ordered implements guard.Reporter.
 func (r *podReporter) Ordered(o guard.Order) {
-	level := slog.LevelInfo
-	if o.Kind == guard.Confirm {
-		level = slog.LevelDebug
-	}
-	r.log.Log(context.Background(), level, string(o.Kind), "message", o.Message(), "container", o.Container, "device", o.Device, "pid", o.Process.PID,
+	r.log.Log(context.Background(), o.Level(), string(o.Kind), "message", o.Message(), "container", o.Container, "device", o.Device, "pid", o.Process.PID,
 		"start", o.Process.Start, "command", o.Process.Command, "usedBytes", o.UsedBytes, "limitBytes", o.LimitBytes)
 }
 

@@ -66,12 +66,12 @@ func (d *deliveries) overdue(now time.Duration) bool {
 	if now < d.notBefore || !slices.ContainsFunc(d.undelivered, isDue) {
 		return false
 	}
-	text, err := os.ReadFile(d.path)
+	o, err := readObservation(d.path)
 	if err != nil {
 		d.notBefore = now + deliveryPause
 		return false
 	}
-	d.undelivered = slices.DeleteFunc(d.undelivered, func(u delivery) bool { return arrived(text, u.message) })
+	d.undelivered = slices.DeleteFunc(d.undelivered, func(u delivery) bool { return o.has(u.message) })
 	return slices.ContainsFunc(d.undelivered, isDue)
 }
 
@@ -89,25 +89,35 @@ func (d *deliveries) isToRepeat(reason string, now time.Duration) bool {
 		return false
 	}
 	d.repeatAt = now + repeatPeriod
-	text, err := os.ReadFile(d.path)
-	if err != nil || isNoticed(text) {
+	o, err := readObservation(d.path)
+	if err != nil || slices.ContainsFunc(o.Notices, func(n notice) bool { return n.Kind == "not-enforcing" }) {
 		return false
 	}
 	d.repeats++
 	return true
 }
 
-// isNoticed reports whether an observation has that the slice is not enforced.
-func isNoticed(observation []byte) bool {
-	var o struct{ Notices []struct{ Kind string } }
-	return json.Unmarshal(observation, &o) == nil &&
-		slices.ContainsFunc(o.Notices, func(n struct{ Kind string }) bool { return n.Kind == "not-enforcing" })
+// observation is the part of the pod's observation that the guard reads.
+type observation struct {
+	Notices      []notice
+	Terminations []struct{ Text string }
 }
 
-// arrived reports whether an observation has the message, or its beginning.
-func arrived(observation []byte, message string) bool {
-	var o struct{ Terminations []struct{ Text string } }
-	return json.Unmarshal(observation, &o) == nil && slices.ContainsFunc(o.Terminations, func(t struct{ Text string }) bool {
+type notice struct{ Kind string }
+
+// readObservation reads the file at that path. One that is no observation is empty.
+func readObservation(path string) (o observation, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &o) != nil {
+		return observation{}, err
+	}
+	return o, nil
+}
+
+// has reports whether the observation has the message of a termination, or its
+// beginning.
+func (o observation) has(message string) bool {
+	return slices.ContainsFunc(o.Terminations, func(t struct{ Text string }) bool {
 		beginning := strings.TrimSuffix(t.Text, "...")
 		return beginning != "" && strings.HasPrefix(message, beginning)
 	})

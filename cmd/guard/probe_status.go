@@ -89,13 +89,10 @@ func (s *probeStatus) liveness() answer {
 		s.Returned = false
 		return answer{true, "ok"}
 	}
-	text := s.message()
+	text := s.join(s.Pending)
 	s.Pending, s.Dropped, s.Returned = nil, 0, true
 	return answer{false, text}
 }
-
-// message returns all pending messages in one text; empty: there is none.
-func (s *probeStatus) message() string { return s.join(s.Pending) }
 
 // unreported returns messages that may not have arrived: also those that a probe
 // has returned.

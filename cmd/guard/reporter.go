@@ -22,7 +22,7 @@ type reporter struct {
 
 // Report implements guard.Reporter.
 func (r *reporter) Report(e guard.Event) {
-	r.log.Log(context.Background(), levelOf(e), string(e.Kind), eventAttrs(e)...)
+	r.log.Log(context.Background(), e.Level(), string(e.Kind), eventAttrs(e)...)
 	r.recorder.count(e)
 	switch {
 	case e.Kind == guard.TerminationResult && e.Outcome.Result == guard.Terminated:
@@ -34,11 +34,7 @@ func (r *reporter) Report(e guard.Event) {
 
 // Ordered implements guard.Reporter.
 func (r *reporter) Ordered(o guard.Order) {
-	level := slog.LevelInfo
-	if o.Kind == guard.Confirm {
-		level = slog.LevelDebug
-	}
-	r.log.Log(context.Background(), level, string(o.Kind), orderAttrs(o)...)
+	r.log.Log(context.Background(), o.Level(), string(o.Kind), orderAttrs(o)...)
 }
 
 // Observed implements guard.Reporter.
@@ -83,13 +79,6 @@ func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders
 			return
 		}
 	}
-}
-
-func levelOf(e guard.Event) slog.Level {
-	if e.ForOwner() && e.Kind != guard.Enforcing {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
 }
 
 // attrs are the key-value pairs of a log line, those that have a value.

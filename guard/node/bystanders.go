@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/gpuslice/gpuslice/guard"
 )
@@ -26,22 +27,13 @@ func (b *Bystanders) Find(s Sample, report func(p Pod, message string)) {
 			if !bystander || b.reported[uid] || process.UsedBytes == 0 {
 				continue
 			}
-			b.forget()
+			maps.DeleteFunc(b.reported, func(uid string, _ bool) bool { _, there := b.Known(uid); return !there })
 			if b.reported == nil {
 				b.reported = map[string]bool{}
 			}
 			b.reported[uid] = true
 			report(p, fmt.Sprintf("%s (pid %d) uses %s on %s, and its pod was given no GPU: nothing limits it",
 				process.Command, process.PID, guard.FormatBytes(process.UsedBytes), d.ID))
-		}
-	}
-}
-
-// forget keeps the pods that are there.
-func (b *Bystanders) forget() {
-	for uid := range b.reported {
-		if _, known := b.Known(uid); !known {
-			delete(b.reported, uid)
 		}
 	}
 }

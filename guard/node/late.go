@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,10 +29,7 @@ func (l *Lateness) Sampled(taken time.Time, pods []limits.Limits) string {
 	gap := taken.Sub(l.before)
 	first := l.before.IsZero()
 	l.before = taken
-	late := false
-	for _, p := range pods {
-		late = late || gap > guard.MaxSampleGap(p)
-	}
+	late := slices.ContainsFunc(pods, func(p limits.Limits) bool { return gap > guard.MaxSampleGap(p) })
 	if first || !late {
 		return ""
 	}
