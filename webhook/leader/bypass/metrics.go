@@ -9,7 +9,7 @@ import (
 // gauges are the metrics of bypassed namespaces. A replica that does not lead has no series.
 type gauges struct {
 	info, end *prometheus.GaugeVec
-	known     map[string]bool
+	active    map[string]time.Time // by namespace, when the bypass ends, as the series are
 }
 
 func newGauges() *gauges {
@@ -20,22 +20,20 @@ func newGauges() *gauges {
 		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the bypass of the namespace ends; a past time means that it could not be ended.",
 		}, []string{"namespace"}),
-		known: map[string]bool{},
 	}
 }
 
 // set makes the series those of these bypasses.
 func (g *gauges) set(active map[string]time.Time) {
-	for name := range g.known {
+	for name := range g.active {
 		if _, ok := active[name]; !ok {
 			g.info.DeleteLabelValues(name)
 			g.end.DeleteLabelValues(name)
-			delete(g.known, name)
 		}
 	}
+	g.active = active
 	for name, until := range active {
 		g.info.WithLabelValues(name).Set(1)
 		g.end.WithLabelValues(name).Set(float64(until.Unix()))
-		g.known[name] = true
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/accounting"
@@ -151,8 +151,7 @@ func quota(g governed.Namespace, want accounting.WrittenQuota) *corev1.ResourceQ
 func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.ResourceQuota) error {
 	client := w.Client.CoreV1().ResourceQuotas(want.Namespace)
 	if have == nil {
-		_, err := client.Create(ctx, want, metav1.CreateOptions{})
-		if err != nil {
+		if _, err := client.Create(ctx, want, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create resource quota: %w", err)
 		}
 		return nil
@@ -161,14 +160,7 @@ func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.Reso
 		return errUnchanged
 	}
 	want.UID, want.ResourceVersion = have.UID, have.ResourceVersion
-	labels := maps.Clone(have.Labels)
-	maps.Copy(labels, want.Labels)
-	annotations := maps.Clone(have.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	maps.Copy(annotations, want.Annotations)
-	want.Labels, want.Annotations = labels, annotations
+	want.Labels, want.Annotations = labels.Merge(have.Labels, want.Labels), labels.Merge(have.Annotations, want.Annotations)
 	if _, err := client.Update(ctx, want, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update resource quota: %w", err)
 	}

@@ -71,8 +71,8 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context, from Watch) error {
 	c.options.Log.Info("observing")
 	defer c.options.Log.Info("no longer observing")
-	c.tally.start()
-	defer c.tally.stop()
+	c.tally.reset(true)
+	defer c.tally.reset(false)
 	defer c.guards.set(nil)
 	s, err := newSession(c, from)
 	if err != nil {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,34 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
+
+// facts are the facts about one pod when it is observed.
+type facts struct {
+	key     string
+	now     time.Time
+	pod     *corev1.Pod
+	promise *promise.Promise
+	before  Observation // the last one
+	at      Place
+	guard   []*corev1.Event // of kubelets, about the guard, or made up
+	agent   []agentReport
+}
+
+// judgment is the result of the facts about a pod.
+type judgment struct {
+	observation Observation
+	guard       guardaccess.Report // the result of its guard; without an outcome: none yet
+	wait        time.Duration      // until that is known; 0: it is, or never will be
+	sentences   []sentence
+	annotations map[string]string // those that change
+}
+
+// sentence is the content of one Event, reported once.
+type sentence struct {
+	reason, text string
+	at           time.Time
+	ownersOnly   bool // the pod has the Event
+}
 
 // readsAfter is how long a guard runs without a notice before it counts as one that reads the GPUs. One that cannot read them reports
 // so after some ten seconds and two periods of its liveness probe.
@@ -42,6 +71,21 @@ func sentencesOf(f *facts, terminations []Termination) (out []sentence) {
 	out = initSentences(f.pod, f.promise)
 	for _, t := range terminations {
 		out = append(out, sentence{ReasonTerminated, t.Text, t.At, false})
+	}
+	return out
+}
+
+// ReasonNeedsPID1 is the reason of the Events about a container whose init ended because it is not PID 1.
+const ReasonNeedsPID1 = "GPUSliceNeedsPID1"
+
+// initSentences returns a sentence about each container whose init ended because it is not PID 1.
+func initSentences(pod *corev1.Pod, promise *promise.Promise) (out []sentence) {
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		if end := lastTermination(status); neededPID1(promise, end) {
+			text := fmt.Sprintf("container %q ended with exit code %d, %s", status.Name, end.ExitCode, pid1Remedy)
+			out = append(out, sentence{ReasonNeedsPID1, text, end.FinishedAt.Time, false})
+		}
 	}
 	return out
 }

@@ -59,10 +59,7 @@ func (c *podCounter) counts() (map[series]int, bool) {
 	return counts, c.on
 }
 
-func (c *podCounter) start() { c.reset(true) }
-
-func (c *podCounter) stop() { c.reset(false) }
-
+// reset begins or ends to count.
 func (c *podCounter) reset(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

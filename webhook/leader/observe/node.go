@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // The first drivers with which the guard and the driver's own limit work.
@@ -64,12 +65,7 @@ func (e *evaluation) evaluateSharing(offer *pools.Pool) {
 
 // ownDaemon reports whether the pod reaches its MPS daemon through a mount that gpuslice wrote.
 func (e *evaluation) ownDaemon() bool {
-	for i := range e.promise.Containers {
-		if e.promise.Containers[i].UsesMPS() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.promise.Containers, func(c promise.Container) bool { return c.UsesMPS() })
 }
 
 // evaluateLabels compares the labels of the pod's affinity, by which it was planned, with those of the node. Kubernetes does

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"unique"
 
@@ -58,10 +59,7 @@ func (s *session) enqueue(key string) { s.queue.AddAfter(key, s.timing.delay) }
 
 // enqueueNode enqueues the pods on a node.
 func (s *session) enqueueNode(name string) {
-	objects, err := s.Pods.GetIndexer().ByIndex(podcache.ByNode, name)
-	if err != nil {
-		return // cannot happen: the informer has the index
-	}
+	objects, _ := s.Pods.GetIndexer().ByIndex(podcache.ByNode, name) // the informer has the index
 	for _, object := range objects {
 		enqueuePod(object, s.enqueue)
 	}
@@ -112,4 +110,23 @@ func (s *session) next(ctx context.Context) bool {
 	}
 	s.queue.Forget(key)
 	return true
+}
+
+// reconcile observes one pod: it gathers facts, judges them, and reports the changes. A panic is an error like others:
+// an odd pod must not stop the webhook that serves in the same process.
+func (s *session) reconcile(ctx context.Context, key string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	f, err := s.gather(ctx, key)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		s.forget(key)
+		return nil
+	}
+	return s.report(ctx, f, judge(f))
 }

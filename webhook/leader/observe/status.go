@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,22 +40,22 @@ func (e *evaluation) spec(name string) *corev1.Container {
 
 // everRan reports whether a container with a slice runs or has run.
 func (e *evaluation) everRan() bool {
-	for i := range e.promise.Containers {
-		if s := e.status(e.promise.Containers[i].Name); s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil) {
-			return true
-		}
-	}
-	return false
+	return e.anySlice(func(s *corev1.ContainerStatus) bool {
+		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+	})
 }
 
 // running reports whether a container with a slice runs.
 func (e *evaluation) running() bool {
-	for i := range e.promise.Containers {
-		if s := e.status(e.promise.Containers[i].Name); s != nil && s.State.Running != nil {
-			return true
-		}
-	}
-	return false
+	return e.anySlice(func(s *corev1.ContainerStatus) bool { return s.State.Running != nil })
+}
+
+// anySlice reports whether something is so of a container with a slice that has a status.
+func (e *evaluation) anySlice(is func(*corev1.ContainerStatus) bool) bool {
+	return slices.ContainsFunc(e.promise.Containers, func(c promise.Container) bool {
+		s := e.status(c.Name)
+		return s != nil && is(s)
+	})
 }
 
 // isGuarding reports whether the guard runs and has sampled the devices, which its startup probe waits for.

@@ -54,27 +54,24 @@ func (o Options) informer(podBytes, nameBytes int) cache.SharedIndexInformer {
 
 // Keep returns the Pod of a pod, with its size in bytes.
 func (o Options) Keep(object runtime.Object) (runtime.Object, int) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, 0
-	}
-	kept, err := Of(pod, o.Label)
-	if err != nil {
-		return o.least(pod)
-	}
-	if o.Templates != nil {
-		kept.templates = o.Templates(pod)
-	}
-	return kept, kept.size()
+	return o.keep(object, func(pod *corev1.Pod) *Pod {
+		kept, err := Of(pod, o.Label)
+		if err != nil {
+			return bare(pod)
+		}
+		return kept
+	})
 }
 
 // least returns a Pod of which nothing is known but its names, UID, node and claim templates, with its size in bytes.
-func (o Options) least(object runtime.Object) (runtime.Object, int) {
+func (o Options) least(object runtime.Object) (runtime.Object, int) { return o.keep(object, bare) }
+
+func (o Options) keep(object runtime.Object, of func(*corev1.Pod) *Pod) (runtime.Object, int) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, 0
 	}
-	kept := bare(pod)
+	kept := of(pod)
 	if o.Templates != nil {
 		kept.templates = o.Templates(pod)
 	}

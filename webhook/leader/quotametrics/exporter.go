@@ -52,12 +52,12 @@ func (e *Exporter) Report(r ledger.Report) {
 
 // Run exports until ctx ends: while this replica leads.
 func (e *Exporter) Run(ctx context.Context) error {
-	e.recorder.start()
-	defer e.recorder.stop()
+	e.recorder.reset(true)
+	defer e.recorder.reset(false)
 	e.options.Started()
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { e.unmanaged.run(ctx) })
+	running.Go(func() { e.unmanaged.queue.Run(ctx, e.unmanaged.write) })
 	ticker := time.NewTicker(sweepPeriod)
 	defer ticker.Stop()
 	for {

@@ -30,9 +30,7 @@ func (n namespaceCharge) byteSecondsAt(now time.Time) float64 {
 	return n.byteSeconds + float64(n.charge.Memory.Bytes())*max(now.Sub(n.since), 0).Seconds()
 }
 
-func (r *recorder) start() { r.reset(true) }
-func (r *recorder) stop()  { r.reset(false) }
-
+// reset begins or ends to record.
 func (r *recorder) reset(recording bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,9 +50,7 @@ func (u *unmanagedPods) enqueue(pods []ledger.Pod) {
 	}
 }
 
-// run writes an Event on each queued pod until ctx ends.
-func (u *unmanagedPods) run(ctx context.Context) { u.queue.Run(ctx, u.write) }
-
+// write writes the Event on a queued pod.
 func (u *unmanagedPods) write(ctx context.Context, p ledger.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
