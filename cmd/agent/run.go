@@ -16,7 +16,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gpuslice/gpuslice/cmd/agent/deviceplugin"
-	"github.com/gpuslice/gpuslice/cmd/agent/nodelease"
 	"github.com/gpuslice/gpuslice/cmd/agent/nodepods"
 	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/guard"
@@ -79,9 +78,9 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	beside.Go(func() { stop(serve(ctx, l, handler(h, samples))) })
 	enforces := func() bool { return !o.dryRun && h.Ready() == nil }
 	beside.Go(func() {
-		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces,
-			Report: func() lease.Report { return recorder.Report(time.Now()) }, Log: log}
-		holder.Run(ctx)
+		holder := leaseHolder{client: client, namespace: o.namespace, node: o.node, enforces: enforces,
+			report: func() lease.Report { return recorder.Report(time.Now()) }, log: log}
+		holder.run(ctx)
 	})
 	beside.Go(func() {
 		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}

@@ -8,7 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/claims"
 )
+
+// templateNamed is gpuslice's template of that name, as the namespace has to have it; nil: the name stands for none.
+func templateNamed(namespace, name string) *resourcev1.ResourceClaimTemplate {
+	t, err := claims.Parse(name)
+	if err != nil {
+		return nil
+	}
+	return t.Object(namespace)
+}
 
 // cached is the template of that name as it is; nil: there is none.
 func (w *Writer) cached(namespace, name string) *resourcev1.ResourceClaimTemplate {

@@ -1,8 +1,10 @@
 package claimtemplates
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -138,4 +140,23 @@ func (w *Writer) sync(ctx context.Context) (more bool) {
 	}
 	w.reportFull(ctx, left)
 	return w.clean(ctx, left)
+}
+
+// turn is a template by its name, which determines its content.
+type turn struct {
+	n               int // of the namespace
+	namespace, name string
+}
+
+// inTurn lists the templates of each namespace so that the first of each comes before the second of any: no namespace makes others wait.
+func inTurn(byNamespace map[string][]string) (turns []turn) {
+	for namespace, names := range byNamespace {
+		for n, name := range names {
+			turns = append(turns, turn{n, namespace, name})
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.namespace, b.namespace))
+	})
+	return turns
 }

@@ -8,6 +8,8 @@ package podcache
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,4 +143,34 @@ func (p *holder) read(pod *corev1.Pod, node string) error {
 	pod.CreationTimestamp, pod.DeletionTimestamp = p.created, p.deleted.DeepCopy()
 	p.observed.write(pod, node)
 	return err
+}
+
+// Templates are the names of claim templates, sorted, each once. Pods that name the same share them. The zero value: none.
+type Templates struct{ joined unique.Handle[string] }
+
+// separator is in no name of a template.
+const separator = " "
+
+// TemplatesOf returns the Templates of that list, which it sorts.
+func TemplatesOf(names []string) Templates {
+	if len(names) == 0 {
+		return Templates{}
+	}
+	slices.Sort(names)
+	return Templates{unique.Make(strings.Join(slices.Compact(names), separator))}
+}
+
+// List returns the names.
+func (t Templates) List() []string {
+	if t == (Templates{}) {
+		return nil
+	}
+	return strings.Split(t.joined.Value(), separator)
+}
+
+func (t Templates) size() int {
+	if t == (Templates{}) {
+		return 0
+	}
+	return len(t.joined.Value())
 }

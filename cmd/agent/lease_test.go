@@ -1,4 +1,4 @@
-package nodelease
+package main
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 	"github.com/gpuslice/gpuslice/guard/lease"
 )
 
-// TestHolder: the Lease is renewed while the agent enforces, and what is not enforced is on it within a second.
-func TestHolder(t *testing.T) {
+// TestLeaseHolder: the Lease is renewed while the agent enforces, and what is not enforced is on it within a second.
+func TestLeaseHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		var mu sync.Mutex
 		enforces, report := false, lease.Report{}
 		set := func(on bool, r lease.Report) { mu.Lock(); defer mu.Unlock(); enforces, report = on, r }
-		h := &Holder{Client: client, Namespace: "gpuslice-system", Node: "gpu-1", Log: slog.New(slog.DiscardHandler),
-			Enforces: func() bool { mu.Lock(); defer mu.Unlock(); return enforces },
-			Report:   func() lease.Report { mu.Lock(); defer mu.Unlock(); return report }}
+		h := &leaseHolder{client: client, namespace: "gpuslice-system", node: "gpu-1", log: slog.New(slog.DiscardHandler),
+			enforces: func() bool { mu.Lock(); defer mu.Unlock(); return enforces },
+			report:   func() lease.Report { mu.Lock(); defer mu.Unlock(); return report }}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); h.Run(ctx) }()
+		go func() { defer close(done); h.run(ctx) }()
 		// age is how long ago the Lease was renewed.
 		age := func() (_ time.Duration, l *coordinationv1.Lease) {
 			t.Helper()
@@ -48,11 +48,11 @@ func TestHolder(t *testing.T) {
 		}
 		set(true, lease.Report{Used: map[string]int64{"u-1": 7}})
 		time.Sleep(time.Minute)
-		if d, l := age(); d > period || *l.Spec.HolderIdentity != "gpu-1" || *l.Spec.LeaseDurationSeconds != 30 || lease.Read(l.Annotations).Used["u-1"] != 7 {
+		if d, l := age(); d > leasePeriod || *l.Spec.HolderIdentity != "gpu-1" || *l.Spec.LeaseDurationSeconds != 30 || lease.Read(l.Annotations).Used["u-1"] != 7 {
 			t.Errorf("renewed %s ago: %+v", d, l)
 		}
 		set(true, lease.Report{NotEnforced: map[string]string{"u-1": "it is lost"}})
-		time.Sleep(check)
+		time.Sleep(leaseCheck)
 		_, l := age()
 		if got := lease.Read(l.Annotations); got.NotEnforced["u-1"] != "it is lost" || len(l.Annotations) != 1 {
 			t.Errorf("reported %+v in %q", got, l.Annotations)
