@@ -1,6 +1,9 @@
 package clock
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // drift bounds by how much a clock is off after a second without an answer.
 const drift = time.Second / 1000
@@ -37,19 +40,11 @@ func (w window) within(before window) window {
 		return w
 	}
 	before = before.after(w.at)
-	both := window{at: w.at, earliest: later(w.earliest, before.earliest), latest: w.latest}
-	if before.latest.Before(w.latest) {
-		both.latest = before.latest
-	}
+	both := window{at: w.at,
+		earliest: slices.MaxFunc([]time.Time{w.earliest, before.earliest}, time.Time.Compare),
+		latest:   slices.MinFunc([]time.Time{w.latest, before.latest}, time.Time.Compare)}
 	if both.latest.Before(both.earliest) {
 		return w
 	}
 	return both
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

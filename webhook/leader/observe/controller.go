@@ -51,17 +51,14 @@ func defaultTiming() timing {
 type Controller struct {
 	options Options
 	timing  timing
-	tally   *podCounter
-	guards  *guardGauge
+	gauges  *gauges
 }
 
 // New prepares a Controller and registers its metrics.
 func New(o Options) (*Controller, error) {
-	c := &Controller{options: o, timing: defaultTiming(), tally: newPodCounter(), guards: newGuardGauge()}
-	for _, metric := range []prometheus.Collector{c.tally, c.guards} {
-		if err := o.Registerer.Register(metric); err != nil {
-			return nil, fmt.Errorf("register metrics of what is observed: %w", err)
-		}
+	c := &Controller{options: o, timing: defaultTiming(), gauges: newGauges()}
+	if err := o.Registerer.Register(c.gauges); err != nil {
+		return nil, fmt.Errorf("register metrics of what is observed: %w", err)
 	}
 	return c, nil
 }
@@ -71,9 +68,8 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context, from Watch) error {
 	c.options.Log.Info("observing")
 	defer c.options.Log.Info("no longer observing")
-	c.tally.reset(true)
-	defer c.tally.reset(false)
-	defer c.guards.set(nil)
+	c.gauges.reset(true)
+	defer c.gauges.reset(false)
 	s, err := newSession(c, from)
 	if err != nil {
 		return err

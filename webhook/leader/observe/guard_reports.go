@@ -57,7 +57,7 @@ func (s *session) keepGuards(ctx context.Context) {
 func (s *session) saveGuards(ctx context.Context) {
 	before := s.options.Guards.GuardFailures()
 	after := before.Update(s.guardReports(), time.Now())
-	s.guards.set(after)
+	s.gauges.setFailures(after)
 	if after.Equal(before) {
 		return
 	}

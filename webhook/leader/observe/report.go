@@ -42,7 +42,7 @@ type reported struct {
 
 // report writes the changes of a judgment: metrics, results of guards, Events and annotations.
 func (s *session) report(ctx context.Context, f *facts, j judgment) error {
-	s.tally.set(f.key, j.observation)
+	s.gauges.set(f.key, j.observation)
 	s.recordGuard(f, j)
 	if err := s.writeSentences(ctx, f, j.sentences); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (s *session) remember(key string, pod *corev1.Pod, o Observation) {
 }
 
 func (s *session) forget(key string) {
-	s.tally.remove(key)
+	s.gauges.remove(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.last, key)

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -14,25 +15,23 @@ import (
 
 // status returns the status of a container of the pod; nil if the kubelet has written none.
 func (e *evaluation) status(name string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{e.pod.Status.InitContainerStatuses, e.pod.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
+	is := func(s *corev1.ContainerStatus) bool { return s.Name == name }
+	return cmp.Or(find(e.pod.Status.InitContainerStatuses, is), find(e.pod.Status.ContainerStatuses, is))
 }
 
 func (e *evaluation) guardStatus() *corev1.ContainerStatus { return e.status(limits.GuardContainer) }
 
 // spec returns a container of the pod; nil if it has none of that name.
 func (e *evaluation) spec(name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
+	is := func(c *corev1.Container) bool { return c.Name == name }
+	return cmp.Or(find(e.pod.Spec.InitContainers, is), find(e.pod.Spec.Containers, is))
+}
+
+// find returns the first element that is so; nil: there is none.
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
