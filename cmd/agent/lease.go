@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/guard/lease"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 const (
@@ -31,22 +32,15 @@ type leaseHolder struct {
 // run renews the Lease until ctx ends. A change of the gaps in enforcement is
 // written at once.
 func (h *leaseHolder) run(ctx context.Context) {
-	tick := time.NewTicker(leaseCheck)
-	defer tick.Stop()
 	var tried time.Time
 	var written string
-	for {
+	for range ticks.Every(ctx, leaseCheck) {
 		annotations := h.report().Annotations()
 		if text := annotations[lease.AnnotationNotEnforced]; h.enforces() && (time.Since(tried) >= leasePeriod || text != written) {
 			tried, written = time.Now(), text
 			if err := h.renew(ctx, annotations); err != nil && ctx.Err() == nil {
 				h.log.Warn("the Lease is not renewed", "error", err)
 			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

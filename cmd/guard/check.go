@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/shim"
 	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // finding is the result of checking one thing that the plan relies on.
@@ -58,12 +59,8 @@ const (
 // Job fail.
 func readFacts(ctx context.Context, driver *gpu.Driver) (facts gpu.Facts, err error) {
 	for try := range checkTries {
-		if try > 0 {
-			select {
-			case <-time.After(checkPause):
-			case <-ctx.Done():
-				return facts, err
-			}
+		if try > 0 && !ticks.Sleep(ctx, checkPause) {
+			return facts, err
 		}
 		if facts, err = driver.Facts(ctx); err == nil {
 			return facts, nil

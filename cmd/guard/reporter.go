@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/proc"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // reporter reports the guard's work: in the log, through the probes, in metrics,
@@ -65,18 +66,11 @@ const intruderPeriod = 2 * time.Second
 // watchIntruders ends and reports foreign processes in the guard's container, until
 // ctx is done.
 func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders) {
-	tick := time.NewTicker(intruderPeriod)
-	defer tick.Stop()
-	for {
+	for range ticks.Every(ctx, intruderPeriod) {
 		for _, p := range intruders.End(time.Now()) {
 			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there", p.Command, p.PID, limits.GuardContainer)
 			r.log.Warn("intruder", "message", message, "container", limits.GuardContainer, "pid", p.PID, "start", p.Start, "command", p.Command)
 			r.probes.enqueueTermination(message)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

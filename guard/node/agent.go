@@ -8,6 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/proc"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // Reporter reports the agent's actions and observations.
@@ -57,10 +58,7 @@ func (a *Agent) Run(ctx context.Context) {
 	var wait, maxAge time.Duration
 	for ctx.Err() == nil {
 		wait, maxAge = a.advance(ctx, maxAge)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		ticks.Sleep(ctx, wait)
 	}
 	for _, e := range a.enforced {
 		e.guard.Settle()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/idle"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // UseWatch reads the activity of the devices. It is safe for concurrent use.
@@ -20,14 +21,7 @@ type UseWatch struct {
 
 // Run reads until ctx ends.
 func (w *UseWatch) Run(ctx context.Context) {
-	tick := time.NewTicker(idle.Period)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range ticks.After(ctx, idle.Period) {
 		w.read(ctx)
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // LeaseName is the name of the leader's Lease.
@@ -47,15 +49,8 @@ type Runnable func(context.Context) error
 
 // Every calls work at once, and then once in each period, until ctx ends.
 func Every(ctx context.Context, period time.Duration, work func(context.Context)) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	for {
+	for range ticks.Every(ctx, period) {
 		work(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
 }
 
@@ -137,7 +132,7 @@ func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 	}
 	switch err := group.Wait(); {
 	case errors.Is(err, errPanicked):
-		pause(ctx, e.retryPeriod()) // a runnable that panics at once must not have replicas resign without end
+		ticks.Sleep(ctx, e.retryPeriod()) // a runnable that panics at once must not have replicas resign without end
 		return nil
 	case err != nil:
 		return err
@@ -155,13 +150,6 @@ func (e *Election) guarded(ctx context.Context, run Runnable) (err error) {
 		}
 	}()
 	return run(ctx)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 func (e *Election) retryPeriod() time.Duration { return cmp.Or(e.RetryPeriod, 2*time.Second) }

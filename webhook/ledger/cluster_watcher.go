@@ -12,6 +12,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
@@ -54,20 +55,13 @@ func (c *ClusterWatcher) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx, c.watches = ctx, make(map[string]*namespaceWatch)
 	c.mu.Unlock()
-	ticker := time.NewTicker(watchTTL / 10)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			c.mu.Lock()
-			c.ctx = nil // or a watch could start while the others are waited for
-			c.mu.Unlock()
-			c.running.Wait()
-			return
-		case <-ticker.C:
-			c.dropIdle()
-		}
+	for range ticks.After(ctx, watchTTL/10) {
+		c.dropIdle()
 	}
+	c.mu.Lock()
+	c.ctx = nil // or a watch could start while the others are waited for
+	c.mu.Unlock()
+	c.running.Wait()
 }
 
 // dropIdle ends unused watches.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // round answers one batch.
@@ -68,7 +70,7 @@ func (r *round) backOff(ctx context.Context, err error) {
 		wait = r.ledger.backOff(r.attempt, 4)
 	}
 	r.endTurn()
-	sleep(ctx, wait)
+	ticks.Sleep(ctx, wait)
 	r.beginTurn()
 	r.attempt++
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 const (
@@ -21,15 +23,8 @@ const (
 
 // Run reconciles budgets without requests, so that stale reservations and ended pods are released. It returns when ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
-	ticker := time.NewTicker(l.options.CheckInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			l.enqueueDue()
-		}
+	for range ticks.After(ctx, l.options.CheckInterval) {
+		l.enqueueDue()
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 const (
@@ -122,7 +124,7 @@ func (n *line) run() {
 			return
 		}
 		if n.serve(n.ledger.ctx, batch) { // one write for them all
-			sleep(n.ledger.ctx, n.pause())
+			ticks.Sleep(n.ledger.ctx, n.pause())
 		}
 	}
 }
@@ -162,16 +164,6 @@ func (n *line) pop(most int) []*waiter {
 	batch := n.queue[:most:most]
 	n.queue = n.queue[most:]
 	return batch
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // backOff returns the wait before an attempt: 2 ms, doubled with each attempt up to the given number of times, with a jitter

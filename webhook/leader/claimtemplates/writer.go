@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/webhook/governed"
 )
 
@@ -102,12 +103,7 @@ func (w *Writer) await(ctx context.Context, more bool) bool {
 	case <-w.changed:
 	case <-time.After(syncPeriod):
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(settle):
-		return true
-	}
+	return ticks.Sleep(ctx, settle)
 }
 
 // sync writes the templates that pods name, and removes those that none does. It reports whether there is more to do at

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/guard/lease"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/nodelease"
@@ -60,12 +61,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), w.Nodes.HasSynced, w.Agents.HasSynced) {
 		return nil
 	}
-	settled := time.NewTimer(lease.Duration)
-	defer settled.Stop()
-	select {
-	case <-settled.C:
+	if ticks.Sleep(ctx, lease.Duration) {
 		leader.Every(ctx, syncPeriod, w.sync)
-	case <-ctx.Done():
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/guard/lease"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 // expiry is how often a Follower looks for agents that are away.
@@ -119,16 +120,9 @@ func (f *Follower) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { f.informer.RunWithContext(ctx) })
-	tick := time.NewTicker(expiry)
-	defer tick.Stop()
-	for {
+	for range ticks.Every(ctx, expiry) {
 		for _, node := range f.gone() {
 			f.notify(node)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -38,19 +39,11 @@ func reportOn(node, resource string, r guardaccess.Report) guardOn {
 
 // keepGuards saves reports of guards, until ctx ends.
 func (s *session) keepGuards(ctx context.Context) {
-	tick := time.NewTicker(guardPeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range ticks.After(ctx, guardPeriod) {
 		// While pods wait to be observed, a guard that reads the GPUs may not be known yet.
-		if s.options.Guards == nil || s.queue.Len() > 0 {
-			continue
+		if s.options.Guards != nil && s.queue.Len() == 0 {
+			s.saveGuards(ctx)
 		}
-		s.saveGuards(ctx)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -58,16 +59,10 @@ func (e *Exporter) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { e.unmanaged.queue.Run(ctx, e.unmanaged.write) })
-	ticker := time.NewTicker(sweepPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			e.sweep(ctx)
-		}
+	for range ticks.After(ctx, sweepPeriod) {
+		e.sweep(ctx)
 	}
+	return nil
 }
 
 // sweep drops budgets and namespaces that no longer exist, and removes their ledgers.

@@ -1,4 +1,4 @@
-package deviceplugin
+package main
 
 import (
 	"context"
@@ -16,51 +16,47 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	kubelet "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/gpuslice/gpuslice/guard/ticks"
 )
 
 const (
 	kubeletSocket = "kubelet.sock"
-	socket        = "gpuslice.sock"
+	pluginSocket  = "gpuslice.sock"
 
-	period  = time.Second     // between two looks whether the devices are offered
-	answers = 5 * time.Second // how long the kubelet may take
+	offerPeriod    = time.Second     // between two looks whether the devices are offered
+	kubeletTimeout = 5 * time.Second // how long the kubelet may take to answer
 )
 
-// Plugin offers devices of one resource.
-type Plugin struct {
-	Folder   string // the kubelet's, for device plugins
-	Resource string
-	Count    int
-	Offers   func() bool // the devices are offered only then
-	Log      *slog.Logger
+// devicePlugin offers devices of one resource to the kubelet of the node: the scheduler places a pod that requests one
+// only where somebody offers it. The devices stand for nothing that a container gets.
+type devicePlugin struct {
+	folder   string // the kubelet's, for device plugins
+	resource string
+	count    int
+	offers   func() bool // the devices are offered only then
+	log      *slog.Logger
 }
 
-// Run offers the devices until ctx ends. The kubelet forgets its plugins and
+// run offers the devices until ctx ends. The kubelet forgets its plugins and
 // removes their sockets when it restarts, which shows in the end of its stream:
 // then they are offered again.
-func (p *Plugin) Run(ctx context.Context) {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
+func (p *devicePlugin) run(ctx context.Context) {
 	failed := ""
-	for {
-		if p.Offers() {
+	for range ticks.Every(ctx, offerPeriod) {
+		if p.offers() {
 			err := p.serve(ctx)
 			if err != nil && ctx.Err() == nil && err.Error() != failed { // once for each reason
-				p.Log.Warn("the kubelet does not offer the resource", "resource", p.Resource, "error", err)
+				p.log.Warn("the kubelet does not offer the resource", "resource", p.resource, "error", err)
 			}
 			failed = fmt.Sprint(err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }
 
 // serve offers the devices until the kubelet has gone, they are no longer offered, or ctx ends.
-func (p *Plugin) serve(ctx context.Context) error {
-	path := filepath.Join(p.Folder, socket)
+func (p *devicePlugin) serve(ctx context.Context) error {
+	path := filepath.Join(p.folder, pluginSocket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an agent before: %w", err)
 	}
@@ -68,7 +64,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve the kubelet: %w", err)
 	}
-	w := &watched{plugin: p, ended: make(chan struct{})}
+	w := &registration{plugin: p, ended: make(chan struct{})}
 	server := grpc.NewServer()
 	kubelet.RegisterDevicePluginServer(server, w)
 	served := make(chan error, 1)
@@ -82,32 +78,32 @@ func (p *Plugin) serve(ctx context.Context) error {
 }
 
 // register names the socket to the kubelet.
-func (p *Plugin) register(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answers)
+func (p *devicePlugin) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
-	connection, err := grpc.NewClient("unix:"+filepath.Join(p.Folder, kubeletSocket), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix:"+filepath.Join(p.folder, kubeletSocket), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("reach the kubelet: %w", err)
 	}
 	defer connection.Close()
-	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: socket, ResourceName: p.Resource, Options: &kubelet.DevicePluginOptions{}}
+	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: pluginSocket, ResourceName: p.resource, Options: &kubelet.DevicePluginOptions{}}
 	if _, err := kubelet.NewRegistrationClient(connection).Register(ctx, request); err != nil {
 		return fmt.Errorf("register with the kubelet: %w", err)
 	}
 	return nil
 }
 
-// watched is one registration with the kubelet.
-type watched struct {
+// registration is one with the kubelet.
+type registration struct {
 	kubelet.UnimplementedDevicePluginServer
-	plugin *Plugin
+	plugin *devicePlugin
 	began  atomic.Bool
 	ended  chan struct{} // is closed at the end of the first stream
 }
 
 // wait returns when the kubelet's stream has ended, or none came.
-func (w *watched) wait(ctx context.Context) error {
-	late := time.NewTimer(answers)
+func (w *registration) wait(ctx context.Context) error {
+	late := time.NewTimer(kubeletTimeout)
 	defer late.Stop()
 	for {
 		select {
@@ -125,38 +121,34 @@ func (w *watched) wait(ctx context.Context) error {
 
 // ListAndWatch implements kubelet.DevicePluginServer. The stream ends when the devices are no longer offered: the kubelet
 // gives none of them to a new pod from then on, and remembers for five minutes that the node had them.
-func (w *watched) ListAndWatch(_ *kubelet.Empty, stream grpc.ServerStreamingServer[kubelet.ListAndWatchResponse]) error {
+func (w *registration) ListAndWatch(_ *kubelet.Empty, stream grpc.ServerStreamingServer[kubelet.ListAndWatchResponse]) error {
 	if w.began.Swap(true) {
 		return errors.New("the devices are watched already")
 	}
 	defer close(w.ended)
-	devices := make([]*kubelet.Device, w.plugin.Count)
+	devices := make([]*kubelet.Device, w.plugin.count)
 	for i := range devices {
 		devices[i] = &kubelet.Device{ID: strconv.Itoa(i), Health: kubelet.Healthy}
 	}
 	if err := stream.Send(&kubelet.ListAndWatchResponse{Devices: devices}); err != nil {
 		return fmt.Errorf("list the devices: %w", err)
 	}
-	w.plugin.Log.Info("the kubelet offers the resource", "resource", w.plugin.Resource, "devices", len(devices))
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for w.plugin.Offers() {
-		select {
-		case <-tick.C:
-		case <-stream.Context().Done():
-			return nil
+	w.plugin.log.Info("the kubelet offers the resource", "resource", w.plugin.resource, "devices", len(devices))
+	for range ticks.Every(stream.Context(), offerPeriod) {
+		if !w.plugin.offers() {
+			return errors.New("the devices are not offered now")
 		}
 	}
-	return errors.New("the devices are not offered now")
+	return nil
 }
 
 // GetDevicePluginOptions implements kubelet.DevicePluginServer.
-func (*watched) GetDevicePluginOptions(context.Context, *kubelet.Empty) (*kubelet.DevicePluginOptions, error) {
+func (*registration) GetDevicePluginOptions(context.Context, *kubelet.Empty) (*kubelet.DevicePluginOptions, error) {
 	return &kubelet.DevicePluginOptions{}, nil
 }
 
 // Allocate implements kubelet.DevicePluginServer. A container gets nothing for a device.
-func (*watched) Allocate(_ context.Context, r *kubelet.AllocateRequest) (*kubelet.AllocateResponse, error) {
+func (*registration) Allocate(_ context.Context, r *kubelet.AllocateRequest) (*kubelet.AllocateResponse, error) {
 	out := &kubelet.AllocateResponse{}
 	for range r.ContainerRequests {
 		out.ContainerResponses = append(out.ContainerResponses, &kubelet.ContainerAllocateResponse{})
