@@ -11,22 +11,14 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder writes Events. client-go's recorder counts repeated ones, combines similar ones, and allows each object a
-// burst of 25 and one in five minutes after that; Events that come faster than they can be written are dropped.
-type Recorder struct {
-	record.EventRecorder
-	broadcaster record.EventBroadcaster
-}
-
-// NewRecorder starts a Recorder, which writes until ctx ends or Close is called. Its methods return at once.
-func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
+// NewRecorder returns client-go's recorder, which writes until ctx ends. It counts repeated Events, combines similar ones,
+// and allows each object a burst of 25 and one in five minutes after that; Events that come faster than they can be
+// written are dropped. Its methods return at once.
+func NewRecorder(ctx context.Context, client kubernetes.Interface) record.EventRecorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &Recorder{b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Component}), b}
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Component})
 }
-
-// Close ends the Recorder.
-func (r *Recorder) Close() { r.broadcaster.Shutdown() }
 
 // ControllerOf returns a reference to the controller of an object in a namespace; nil if it has none.
 func ControllerOf(object metav1.Object) *corev1.ObjectReference {

@@ -343,7 +343,6 @@ func TestTwoLeaders(t *testing.T) {
 			if err := leader.reconcile(ctx, "team-a/train"); err != nil {
 				t.Error(err)
 			}
-			defer leader.writer.Close()
 		}
 		l.pass(time.Minute)
 		want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
@@ -19,7 +20,7 @@ const (
 
 // eventWriter writes Events about observations.
 type eventWriter struct {
-	*events.Recorder
+	record.EventRecorder
 	owners *events.Owners
 }
 

@@ -78,7 +78,6 @@ func (s *session) run(ctx context.Context) error {
 	running.Go(func() { s.events.RunWithContext(ctx) })
 	running.Go(func() { s.agentEvents.RunWithContext(ctx) })
 	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
-	defer s.writer.Close()
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
 	if !cache.WaitForCacheSync(ctx.Done(), s.Pods.HasSynced, s.events.HasSynced, s.agentEvents.HasSynced, s.Agents.HasSynced, s.options.Nodes.HasSynced) {
 		return nil
