@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/gpuslice/gpuslice/cmd/agent/deviceplugin"
 	"github.com/gpuslice/gpuslice/cmd/agent/nodepods"
 	"github.com/gpuslice/gpuslice/cmd/component"
 	"github.com/gpuslice/gpuslice/guard"
@@ -82,8 +83,8 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		holder.run(ctx)
 	})
 	beside.Go(func() {
-		plugin := devicePlugin{folder: o.devicePlugins, resource: limits.GuardedResource, count: guardedPods, offers: enforces, log: log}
-		plugin.run(ctx)
+		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}
+		plugin.Run(ctx)
 	})
 	reports := &reporter{log: log, events: recording, recorder: recorder, node: o.node, bystanders: node.Bystanders{Known: known.Bare}}
 	use := &status.UseWatch{Recorder: recorder, Activities: driver.Activities, Notify: reports.Idle}

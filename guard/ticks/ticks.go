@@ -3,17 +3,16 @@ package ticks
 
 import (
 	"context"
-	"iter"
 	"time"
 )
 
 // Every yields at once, and then once in each period, until ctx ends.
-func Every(ctx context.Context, period time.Duration) iter.Seq[time.Time] {
+func Every(ctx context.Context, period time.Duration) func(yield func() bool) {
 	return ticks(ctx, period, true)
 }
 
 // After yields once in each period until ctx ends, first when one has passed.
-func After(ctx context.Context, period time.Duration) iter.Seq[time.Time] {
+func After(ctx context.Context, period time.Duration) func(yield func() bool) {
 	return ticks(ctx, period, false)
 }
 
@@ -29,19 +28,19 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func ticks(ctx context.Context, period time.Duration, atOnce bool) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
+func ticks(ctx context.Context, period time.Duration, atOnce bool) func(yield func() bool) {
+	return func(yield func() bool) {
 		ticker := time.NewTicker(period)
 		defer ticker.Stop()
-		if atOnce && !yield(time.Now()) {
+		if atOnce && !yield() {
 			return
 		}
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case at := <-ticker.C:
-				if !yield(at) {
+			case <-ticker.C:
+				if !yield() {
 					return
 				}
 			}

@@ -30,7 +30,7 @@ func TestTicks(t *testing.T) {
 }
 
 // count counts the times, up to most.
-func count(all func(func(time.Time) bool), most int) (n int) {
+func count(all func(func() bool), most int) (n int) {
 	for range all {
 		if n++; n == most {
 			break

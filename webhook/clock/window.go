@@ -1,9 +1,6 @@
 package clock
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // drift bounds by how much a clock is off after a second without an answer.
 const drift = time.Second / 1000
@@ -40,9 +37,13 @@ func (w window) within(before window) window {
 		return w
 	}
 	before = before.after(w.at)
-	both := window{at: w.at,
-		earliest: slices.MaxFunc([]time.Time{w.earliest, before.earliest}, time.Time.Compare),
-		latest:   slices.MinFunc([]time.Time{w.latest, before.latest}, time.Time.Compare)}
+	both := w
+	if before.earliest.After(w.earliest) {
+		both.earliest = before.earliest
+	}
+	if before.latest.Before(w.latest) {
+		both.latest = before.latest
+	}
 	if both.latest.Before(both.earliest) {
 		return w
 	}

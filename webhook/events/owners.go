@@ -120,19 +120,19 @@ func (o *Owners) kinds(namespace string) map[string]kind {
 }
 
 // Named returns an owner of a kind that gpuslice may read; nil: there is none.
-func (o *Owners) Named(ctx context.Context, namespace, kind, name string) (*corev1.ObjectReference, error) {
-	owner, ok := o.kinds(namespace)[kind]
+func (o *Owners) Named(ctx context.Context, namespace, kindName, name string) (*corev1.ObjectReference, error) {
+	kind, ok := o.kinds(namespace)[kindName]
 	if !ok {
 		return nil, nil
 	}
-	object, err := owner.get(ctx, name, metav1.GetOptions{})
+	object, err := kind.get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
+		return nil, fmt.Errorf("read %s %s/%s: %w", kindName, namespace, name, err)
 	}
-	return &corev1.ObjectReference{APIVersion: owner.version.String(), Kind: kind, Namespace: namespace, Name: name, UID: object.GetUID()}, nil
+	return &corev1.ObjectReference{APIVersion: kind.version.String(), Kind: kindName, Namespace: namespace, Name: name, UID: object.GetUID()}, nil
 }
 
 // asObject hides the result type of get.

@@ -86,7 +86,7 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	return true
 }
 
-// workerFor returns the budget's worker, and records which namespaces share the budget. The caller holds l.mu.
+// workerFor returns the budget's worker, which holds from now on which namespaces share the budget. The caller holds l.mu.
 func (l *Ledger) workerFor(b Budget) *worker {
 	w, ok := l.workers[b.Key]
 	if !ok {

@@ -1,4 +1,4 @@
-package main
+package deviceplugin
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	kubelet "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// registrations is the kubelet's part of the API.
-type registrations struct {
+// registry is the kubelet's part of the API.
+type registry struct {
 	kubelet.UnimplementedRegistrationServer
 	registered chan *kubelet.RegisterRequest
 }
 
 // Register implements kubelet.RegistrationServer.
-func (r registrations) Register(_ context.Context, request *kubelet.RegisterRequest) (*kubelet.Empty, error) {
+func (r registry) Register(_ context.Context, request *kubelet.RegisterRequest) (*kubelet.Empty, error) {
 	r.registered <- request
 	return &kubelet.Empty{}, nil
 }
@@ -30,14 +30,14 @@ func (r registrations) Register(_ context.Context, request *kubelet.RegisterRequ
 // startKubelet serves a kubelet in the folder, which it empties as a kubelet does.
 func startKubelet(t *testing.T, folder string) (registered chan *kubelet.RegisterRequest, stop func()) {
 	t.Helper()
-	for _, name := range []string{pluginSocket, kubeletSocket} {
+	for _, name := range []string{socket, kubeletSocket} {
 		_ = os.Remove(filepath.Join(folder, name))
 	}
 	l, err := net.Listen("unix", filepath.Join(folder, kubeletSocket))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := registrations{registered: make(chan *kubelet.RegisterRequest, 8)}
+	r := registry{registered: make(chan *kubelet.RegisterRequest, 8)}
 	server := grpc.NewServer()
 	kubelet.RegisterRegistrationServer(server, r)
 	go func() { _ = server.Serve(l) }()
@@ -45,8 +45,8 @@ func startKubelet(t *testing.T, folder string) (registered chan *kubelet.Registe
 	return r.registered, server.Stop
 }
 
-// watchDevices asks a plugin that registered for its devices, as the kubelet does.
-func watchDevices(t *testing.T, folder string, registered <-chan *kubelet.RegisterRequest) (stream kubelet.DevicePlugin_ListAndWatchClient, hangUp func()) {
+// watch asks a plugin that registered for its devices, as the kubelet does.
+func watch(t *testing.T, folder string, registered <-chan *kubelet.RegisterRequest) (stream kubelet.DevicePlugin_ListAndWatchClient, hangUp func()) {
 	t.Helper()
 	request := receive(t, registered)
 	if request.ResourceName != "example.com/held" || request.Version != "v1beta1" {
@@ -106,16 +106,16 @@ func offer(t *testing.T, folder string) (on *atomic.Bool, stop func()) {
 	t.Helper()
 	on = new(atomic.Bool)
 	on.Store(true)
-	p := devicePlugin{folder: folder, resource: "example.com/held", count: 1024, offers: on.Load, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	p := Plugin{Folder: folder, Resource: "example.com/held", Count: 1024, Offers: on.Load, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { p.run(ctx); close(ended) }()
+	go func() { p.Run(ctx); close(ended) }()
 	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
 	return on, stop
 }
 
-func TestDevicePlugin(t *testing.T) {
+func TestPlugin(t *testing.T) {
 	t.Parallel()
 	t.Run("registers with a kubelet that comes later, and again with the one after it", func(t *testing.T) {
 		t.Parallel()
@@ -123,7 +123,7 @@ func TestDevicePlugin(t *testing.T) {
 		offer(t, folder)
 		for range 2 {
 			registered, stop := startKubelet(t, folder)
-			_, hangUp := watchDevices(t, folder, registered)
+			_, hangUp := watch(t, folder, registered)
 			hangUp()
 			stop()
 		}
@@ -133,7 +133,7 @@ func TestDevicePlugin(t *testing.T) {
 		folder := shortFolder(t)
 		registered, _ := startKubelet(t, folder)
 		on, _ := offer(t, folder)
-		stream, _ := watchDevices(t, folder, registered)
+		stream, _ := watch(t, folder, registered)
 		on.Store(false)
 		if _, err := stream.Recv(); err == nil {
 			t.Error("the stream goes on")
@@ -142,19 +142,19 @@ func TestDevicePlugin(t *testing.T) {
 			t.Error("it registered while it offers nothing")
 		}
 		on.Store(true)
-		watchDevices(t, folder, registered)
+		watch(t, folder, registered)
 	})
 	t.Run("ends the stream when it ends, and removes its socket", func(t *testing.T) {
 		t.Parallel()
 		folder := shortFolder(t)
 		registered, _ := startKubelet(t, folder)
 		_, stop := offer(t, folder)
-		stream, _ := watchDevices(t, folder, registered)
+		stream, _ := watch(t, folder, registered)
 		stop()
 		if _, err := stream.Recv(); err == nil {
 			t.Error("the stream goes on")
 		}
-		if _, err := os.Stat(filepath.Join(folder, pluginSocket)); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(folder, socket)); !os.IsNotExist(err) {
 			t.Errorf("its socket: %v", err)
 		}
 	})
@@ -162,10 +162,10 @@ func TestDevicePlugin(t *testing.T) {
 		t.Parallel()
 		folder := shortFolder(t)
 		registered, _ := startKubelet(t, folder)
-		if err := os.WriteFile(filepath.Join(folder, pluginSocket), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, socket), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		offer(t, folder)
-		watchDevices(t, folder, registered)
+		watch(t, folder, registered)
 	})
 }

@@ -1,4 +1,6 @@
-package main
+// Package deviceplugin offers devices of a resource to the kubelet of a node: the scheduler places a pod that requests one only
+// where somebody offers it. The devices stand for nothing that a container gets.
+package deviceplugin
 
 import (
 	"context"
@@ -22,32 +24,31 @@ import (
 
 const (
 	kubeletSocket = "kubelet.sock"
-	pluginSocket  = "gpuslice.sock"
+	socket        = "gpuslice.sock"
 
-	offerPeriod    = time.Second     // between two looks whether the devices are offered
-	kubeletTimeout = 5 * time.Second // how long the kubelet may take to answer
+	period  = time.Second     // between two looks whether the devices are offered
+	timeout = 5 * time.Second // how long the kubelet may take to answer
 )
 
-// devicePlugin offers devices of one resource to the kubelet of the node: the scheduler places a pod that requests one
-// only where somebody offers it. The devices stand for nothing that a container gets.
-type devicePlugin struct {
-	folder   string // the kubelet's, for device plugins
-	resource string
-	count    int
-	offers   func() bool // the devices are offered only then
-	log      *slog.Logger
+// Plugin offers devices of one resource.
+type Plugin struct {
+	Folder   string // the kubelet's, for device plugins
+	Resource string
+	Count    int
+	Offers   func() bool // the devices are offered only then
+	Log      *slog.Logger
 }
 
-// run offers the devices until ctx ends. The kubelet forgets its plugins and
+// Run offers the devices until ctx ends. The kubelet forgets its plugins and
 // removes their sockets when it restarts, which shows in the end of its stream:
 // then they are offered again.
-func (p *devicePlugin) run(ctx context.Context) {
+func (p *Plugin) Run(ctx context.Context) {
 	failed := ""
-	for range ticks.Every(ctx, offerPeriod) {
-		if p.offers() {
+	for range ticks.Every(ctx, period) {
+		if p.Offers() {
 			err := p.serve(ctx)
 			if err != nil && ctx.Err() == nil && err.Error() != failed { // once for each reason
-				p.log.Warn("the kubelet does not offer the resource", "resource", p.resource, "error", err)
+				p.Log.Warn("the kubelet does not offer the resource", "resource", p.Resource, "error", err)
 			}
 			failed = fmt.Sprint(err)
 		}
@@ -55,8 +56,8 @@ func (p *devicePlugin) run(ctx context.Context) {
 }
 
 // serve offers the devices until the kubelet has gone, they are no longer offered, or ctx ends.
-func (p *devicePlugin) serve(ctx context.Context) error {
-	path := filepath.Join(p.folder, pluginSocket)
+func (p *Plugin) serve(ctx context.Context) error {
+	path := filepath.Join(p.Folder, socket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an agent before: %w", err)
 	}
@@ -78,15 +79,15 @@ func (p *devicePlugin) serve(ctx context.Context) error {
 }
 
 // register names the socket to the kubelet.
-func (p *devicePlugin) register(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+func (p *Plugin) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	connection, err := grpc.NewClient("unix:"+filepath.Join(p.folder, kubeletSocket), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix:"+filepath.Join(p.Folder, kubeletSocket), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("reach the kubelet: %w", err)
 	}
 	defer connection.Close()
-	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: pluginSocket, ResourceName: p.resource, Options: &kubelet.DevicePluginOptions{}}
+	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: socket, ResourceName: p.Resource, Options: &kubelet.DevicePluginOptions{}}
 	if _, err := kubelet.NewRegistrationClient(connection).Register(ctx, request); err != nil {
 		return fmt.Errorf("register with the kubelet: %w", err)
 	}
@@ -96,14 +97,14 @@ func (p *devicePlugin) register(ctx context.Context) error {
 // registration is one with the kubelet.
 type registration struct {
 	kubelet.UnimplementedDevicePluginServer
-	plugin *devicePlugin
+	plugin *Plugin
 	began  atomic.Bool
 	ended  chan struct{} // is closed at the end of the first stream
 }
 
 // wait returns when the kubelet's stream has ended, or none came.
 func (w *registration) wait(ctx context.Context) error {
-	late := time.NewTimer(kubeletTimeout)
+	late := time.NewTimer(timeout)
 	defer late.Stop()
 	for {
 		select {
@@ -126,16 +127,16 @@ func (w *registration) ListAndWatch(_ *kubelet.Empty, stream grpc.ServerStreamin
 		return errors.New("the devices are watched already")
 	}
 	defer close(w.ended)
-	devices := make([]*kubelet.Device, w.plugin.count)
+	devices := make([]*kubelet.Device, w.plugin.Count)
 	for i := range devices {
 		devices[i] = &kubelet.Device{ID: strconv.Itoa(i), Health: kubelet.Healthy}
 	}
 	if err := stream.Send(&kubelet.ListAndWatchResponse{Devices: devices}); err != nil {
 		return fmt.Errorf("list the devices: %w", err)
 	}
-	w.plugin.log.Info("the kubelet offers the resource", "resource", w.plugin.resource, "devices", len(devices))
-	for range ticks.Every(stream.Context(), offerPeriod) {
-		if !w.plugin.offers() {
+	w.plugin.Log.Info("the kubelet offers the resource", "resource", w.plugin.Resource, "devices", len(devices))
+	for range ticks.Every(stream.Context(), period) {
+		if !w.plugin.Offers() {
 			return errors.New("the devices are not offered now")
 		}
 	}
