@@ -88,16 +88,6 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
-// checkNames denies a container of the author's own under our names if something requests a slice: those containers are
-// rewritten, so it would vanish from the pod, or get a GPU that nothing watches.
-func (c *creation) checkNames() Decision {
-	name, gpu := authorsUnderOurName(&c.in.Pod.Spec, c.in.Pools)
-	if name == "" || request.SliceLabel(c.in.Pod) == "" && !(gpu && c.in.Policy.Mode == modes.Transparent) {
-		return Decision{}
-	}
-	return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.Prefix)))
-}
-
 // readRequest reads the pod's request. A pod may bring an earlier pass's edits, or copied ones: they are removed first.
 func (c *creation) readRequest() Decision {
 	c.in.Guard = c.in.Guard.Mirrored(guardImages(c.in.Pod))

@@ -1,35 +1,37 @@
 package policies
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it requests a GPU.
-// Check, guard and recorders among the init containers may have come with a copy; where they alone request a GPU they have not.
-func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string, gpu bool) {
-	requests := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
+// checkNames denies a container of the author's own under our names if something requests a slice: those containers are
+// rewritten, so it would vanish from the pod, or get a GPU that nothing watches. Check, guard and recorders among the init
+// containers may have come with a copy; where they alone request a GPU they have not.
+func (c *creation) checkNames() Decision {
+	spec := &c.in.Pod.Spec
+	requests := func(in *corev1.Container) bool { return request.RequestsGPU(in, c.in.Pools) }
 	others := false
-	for c := range podspec.Containers(spec) {
-		others = others || requests(c)
+	for in := range podspec.Containers(spec) {
+		others = others || requests(in)
 	}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		mayBeOurs := c.Name == limits.CheckContainer || c.Name == limits.GuardContainer || strings.HasPrefix(c.Name, limits.RecordContainer)
-		if podspec.IsOurs(c.Name) && (!mayBeOurs || !others && requests(c)) {
-			return c.Name, requests(c)
+	for i, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for j := range list {
+			in := &list[j]
+			copied := i == 0 && (in.Name == limits.CheckContainer || in.Name == limits.GuardContainer || strings.HasPrefix(in.Name, limits.RecordContainer))
+			switch {
+			case !podspec.IsOurs(in.Name), copied && (others || !requests(in)):
+			case request.SliceLabel(c.in.Pod) != "", requests(in) && c.in.Policy.Mode == modes.Transparent:
+				return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", in.Name, podspec.Prefix)))
+			}
 		}
 	}
-	for i := range spec.Containers {
-		if c := &spec.Containers[i]; podspec.IsOurs(c.Name) {
-			return c.Name, requests(c)
-		}
-	}
-	return "", false
+	return Decision{}
 }
