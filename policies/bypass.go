@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -44,19 +43,4 @@ func (b Bypass) Annotations() map[string]string {
 	return map[string]string{
 		api.AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), annotationBypassReason: b.Reason, annotationBypassBy: b.By,
 	}
-}
-
-// WithBypass turns a denial into a warning if the namespace is bypassed. Pods that can get a slice still do.
-func (d Decision) WithBypass(n api.Namespace) Decision {
-	if d.Outcome != Denied {
-		return d
-	}
-	if _, bypassed := BypassOf(n.Labels, nil); !bypassed {
-		return d
-	}
-	d.Outcome = Unchanged
-	for _, v := range d.Violations {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("would be denied, were namespace %q not bypassed: %s", n.Name, v))
-	}
-	return d
 }

@@ -27,30 +27,35 @@ type creation struct {
 	warnings []string
 }
 
-// decideSlice gives the pod the slices that it requests, if it requests any: the first step that knows the answer ends
-// the walk.
-func decideSlice(in Input) Decision {
+// decideGoverned answers a pod under a policy that is on, with the slices that it requests, if it requests any: the first
+// step that knows the answer ends the walk.
+func decideGoverned(in Input) (d Decision) {
+	if found := checkClaims(&in, writtenAnew); len(found) > 0 {
+		return denial(found...)
+	}
 	c := &creation{in: in}
 	for _, step := range []func(*creation) Decision{
 		(*creation).denyReportRequest,
 		(*creation).checkSize,
 		(*creation).checkNames,
 		(*creation).readRequest,
-		(*creation).optOut,
 		(*creation).leaveWithoutRequest,
 		(*creation).severalGPUs,
 		(*creation).checkRequest,
 		(*creation).plan,
 	} {
-		if d := step(c); d.Outcome != "" {
-			d.Warnings = append(c.warnings, d.Warnings...)
-			if c.asked != nil {
-				d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged)...)
-			}
-			return d
+		if d = step(c); d.Outcome != "" {
+			break
 		}
 	}
-	return leaveUnchanged(whyNoGPU)
+	d.Warnings = append(c.warnings, d.Warnings...)
+	if c.asked != nil {
+		d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged)...)
+	}
+	if d.Outcome == Unchanged {
+		return decideUnsliced(&in, d)
+	}
+	return d
 }
 
 // denyReportRequest denies the creation of a pod that is not to run but requests a report. The webhook answers a
@@ -90,7 +95,9 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 
 // readRequest reads the pod's request. A pod may bring an earlier pass's edits, or copied ones: they are removed first.
 func (c *creation) readRequest() Decision {
-	c.in.Guard = c.in.Guard.Mirrored(guardImages(c.in.Pod))
+	if _, images := guardContainers(c.in.Pod); len(images) > 0 {
+		c.in.Guard = c.in.Guard.Mirrored(images)
+	}
 	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)
 	bare, recorded, brought := podedit.Revert(named, c.in.Pools)
 	c.in.Pod, c.brought = bare, append(given, brought...)
@@ -118,30 +125,23 @@ func withResources(pod, of *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func (c *creation) optOut() Decision {
-	p := c.in.Policy
-	switch {
-	case c.req.Share != api.ShareDisabled || c.req.Explicit:
-		return Decision{}
-	case p.OptOut || p.Mode == modes.OptIn || len(c.req.Containers) == 0:
-		return leaveUnchanged(whyOptedOut)
-	}
-	return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
-		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
-}
-
-// leaveWithoutRequest leaves the pods alone that neither request a slice nor are given one by policy.
+// leaveWithoutRequest leaves the pods alone that neither request a slice nor are given one by policy, and those that opt out of it.
 func (c *creation) leaveWithoutRequest() Decision {
-	in, silent := &c.in, len(c.req.Containers) == 0
+	in, p, silent := &c.in, c.in.Policy, len(c.req.Containers) == 0
 	switch {
 	case c.req.Explicit:
 		return Decision{}
+	case c.req.Share == api.ShareDisabled && (p.OptOut || p.Mode == modes.OptIn || silent):
+		return leaveUnchanged(whyOptedOut)
+	case c.req.Share == api.ShareDisabled:
+		return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
+			"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		if c.asked != nil {
 			return leaveUnchanged(whyForeign)
 		}
 		return leaveUnchanged(whyNoGPU)
-	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
+	case p.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
 		d.Warnings = request.Unrequested(in.Pod, in.Pools)
 		return d
@@ -154,7 +154,7 @@ func (c *creation) leaveWithoutRequest() Decision {
 // checkRequest denies unreadable requests and ways out of a slice, all at once.
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only authors of pods that are to get a slice are warned
-	if found := append(c.unread, rules.Find(subjectOf(&c.in), true)...); len(found) > 0 {
+	if found := append(c.unread, rules.Find(rules.Subject{Pod: c.in.Pod, Pools: c.in.Pools, MPS: c.in.Policy.MPS}, true)...); len(found) > 0 {
 		return denial(found...)
 	}
 	return Decision{}
@@ -170,9 +170,4 @@ func (c *creation) plan() Decision {
 	d.Warnings = append(d.Warnings, request.UnreadVariables(c.in.Pod)...)
 	d.Planned = &p.Promise.Planned
 	return d
-}
-
-// subjectOf returns the facts about the pod that the tamper rules read.
-func subjectOf(in *Input) rules.Subject {
-	return rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
 }

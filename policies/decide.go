@@ -5,6 +5,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
@@ -32,8 +33,12 @@ const MaxContainers = 64
 // Create decides a new pod as it was read, and returns the patch that applies the decision. Promises are signed with
 // keys; a promise of a newer build, by rules that this one does not know, stays as it is.
 func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.Operation) {
-	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
-		return leaveUnchanged(whyNewer), nil
+	if raw.Pod.Annotations[api.AnnotationPromise] != "" { // a newer build may have mutated it: both are called while one takes the other's place
+		there := *raw.Pod // the review's namespace is the one that counts; a pod may leave its own out
+		there.Namespace = in.Namespace.Name
+		if given := keys.PromiseOf(&there); given != nil && given.Newer() {
+			return leaveUnchanged(whyNewer), nil
+		}
 	}
 	in.Pod = raw.Pod
 	d := Decide(in)
@@ -47,38 +52,20 @@ func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.
 	return d, podedit.Operations(raw.Text, raw.Pod, after)
 }
 
-// promisedByNewer reports whether a newer build has mutated the pod already. Both are called while one takes the other's
-// place.
-func promisedByNewer(pod *corev1.Pod, namespace string, keys promise.Keys) bool {
-	if !hasPromise(pod) {
-		return false
-	}
-	there := *pod // the review's namespace is the one that counts; a pod may leave its own out
-	there.Namespace = namespace
-	promise := keys.PromiseOf(&there)
-	return promise != nil && promise.Newer()
-}
-
 // Decide answers one pod: left unchanged, rewritten under a Promise, or denied. It changes nothing it is given, does no
 // I/O, and gives the same answer every time. Deciding its own output changes nothing.
 func Decide(in Input) Decision {
-	if isMirror(in.Pod) {
+	if metav1.HasAnnotation(in.Pod.ObjectMeta, corev1.MirrorPodAnnotationKey) { // the picture of a static pod, which runs already
 		return leaveUnchanged(whyMirror)
 	}
 	if in.Policy.Off() {
-		return ungoverned(in).WithBypass(in.Namespace)
+		return in.settle(ungoverned(in))
 	}
 	d := decideGoverned(in)
 	if d.Outcome != Unchanged {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}
-	return d.WithMode(in.Policy).WithBypass(in.Namespace)
-}
-
-// isMirror reports whether the pod is the picture of a static one, which runs already.
-func isMirror(pod *corev1.Pod) bool {
-	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return ok
+	return in.settle(d)
 }
 
 // changesPods reports whether a policy is in force which may change pods of the namespace.
@@ -113,21 +100,9 @@ func ungoverned(in Input) Decision {
 	return d
 }
 
-// decideGoverned answers a pod under a policy that is on.
-func decideGoverned(in Input) Decision {
-	if found := checkClaims(&in, writtenAnew); len(found) > 0 {
-		return denial(found...)
-	}
-	d := decideSlice(in)
-	if d.Outcome == Unchanged {
-		return decideUnsliced(&in, d)
-	}
-	return d
-}
-
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	found := rules.Find(subjectOf(in), false)
+	found := rules.Find(rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}, false)
 	if len(in.Pod.Spec.ResourceClaims) > 0 {
 		found = append(claimsUnsliced(in), found...)
 	}

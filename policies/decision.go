@@ -1,12 +1,12 @@
 package policies
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -55,19 +55,28 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	return withoutRecords(pod)
 }
 
-// WithMode turns the decision under enforce into the one under the policy's mode: warn lets denied pods pass unchanged
-// with a warning, audit changes and denies nothing.
-func (d Decision) WithMode(p *config.Policy) Decision {
-	d.Policy, d.Mode = p.Name, p.EnforcementMode
-	d.IfEnforced = d.Outcome
+// settle turns the decision under enforce into the one under the policy's mode and the namespace's bypass: warn and a bypass let
+// denied pods pass unchanged with a warning, audit changes and denies nothing. Pods that can get a slice still do.
+func (in *Input) settle(d Decision) Decision {
+	if !in.Policy.Off() {
+		d.Policy, d.Mode, d.IfEnforced = in.Policy.Name, in.Policy.EnforcementMode, d.Outcome
+	}
+	denied := "would be denied: "
 	switch {
 	case d.Mode == api.EnforceAudit && d.Outcome != Unchanged:
 		d.Outcome, d.Warnings = Unchanged, nil
-	case d.Mode == api.EnforceWarn && d.Outcome == Denied:
-		d.Outcome = Unchanged
-		for _, v := range d.Violations {
-			d.Warnings = append(d.Warnings, "would be denied: "+v.String())
+		return d
+	case d.Outcome != Denied:
+		return d
+	case d.Mode != api.EnforceWarn:
+		if _, bypassed := BypassOf(in.Namespace.Labels, nil); !bypassed {
+			return d
 		}
+		denied = fmt.Sprintf("would be denied, were namespace %q not bypassed: ", in.Namespace.Name)
+	}
+	d.Outcome = Unchanged
+	for _, v := range d.Violations {
+		d.Warnings = append(d.Warnings, denied+v.String())
 	}
 	return d
 }
@@ -77,14 +86,13 @@ func (d Decision) WithMode(p *config.Policy) Decision {
 func (in Input) Deny(violations ...api.Violation) Decision {
 	d := Decision{Outcome: Denied, IfEnforced: Denied, Violations: violations}
 	switch {
-	case in.PolicyError != nil:
-		return d.WithBypass(in.Namespace)
+	case in.PolicyError != nil: // there is no policy then
 	case in.Policy == nil:
 		return leaveUnchanged(whyNoPolicy)
 	case in.Policy.Off():
 		return leaveUnchanged(whyOff)
 	}
-	return d.WithMode(in.Policy).WithBypass(in.Namespace)
+	return in.settle(d)
 }
 
 // Message joins the violations to one text.

@@ -11,22 +11,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// guardContainers are those of the guard that a pod has already.
-func guardContainers(pod *corev1.Pod) (out []*corev1.Container) {
+// guardContainers are the names and images of those of the guard that a pod has already.
+func guardContainers(pod *corev1.Pod) (names, images []string) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == limits.CheckContainer || c.Name == limits.GuardContainer {
-			out = append(out, c)
+			names, images = append(names, c.Name), append(images, c.Image)
 		}
 	}
-	return out
-}
-
-// guardImages are the images of the guard that a pod has already.
-func guardImages(pod *corev1.Pod) (out []string) {
-	for _, c := range guardContainers(pod) {
-		out = append(out, c.Image)
-	}
-	return out
+	return names, images
 }
 
 // checkGuardImage denies another image for the promised guard, with its probable author.
@@ -34,18 +26,19 @@ func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
 	if given.Guard == nil {
 		return nil
 	}
-	var names []string
+	var changed []string
 	found := ""
-	for _, c := range guardContainers(in.Pod) {
-		if c.Image != given.Guard.Image {
-			names, found = append(names, c.Name), c.Image
+	names, images := guardContainers(in.Pod)
+	for i, image := range images {
+		if image != given.Guard.Image {
+			changed, found = append(changed, names[i]), image
 		}
 	}
-	if len(names) == 0 {
+	if len(changed) == 0 {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RuleUndone, Reason: "the image of gpuslice's guard was changed", Detail: fmt.Sprintf(
 		"%s has image %q in place of %q; another webhook rewrites images: those who run the cluster exclude containers gpuslice-* there, "+
 			"or list the repository in gpuslice's guard.image.mirrors, with the same tag or digest",
-		strings.Join(names, ", "), found, given.Guard.Image)}}
+		strings.Join(changed, ", "), found, given.Guard.Image)}}
 }

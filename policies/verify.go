@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -34,13 +35,13 @@ const (
 //
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *promise.Promise) Decision {
-	if isMirror(in.Pod) {
+	if metav1.HasAnnotation(in.Pod.ObjectMeta, corev1.MirrorPodAnnotationKey) {
 		return leaveUnchanged(whyMirror)
 	}
 	if in.Policy.Off() {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
-		return d.WithBypass(in.Namespace)
+		return in.settle(d)
 	}
 	var d Decision
 	switch {
@@ -51,7 +52,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	default:
 		d = verifyPromised(&in, promise)
 	}
-	return d.WithMode(in.Policy).WithBypass(in.Namespace)
+	return in.settle(d)
 }
 
 // verifyPromised compares a pod with its promise, and the promise with the policy in force. The first check that finds
@@ -95,8 +96,7 @@ func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation
 			out = append(out, *v)
 		}
 	}
-	authors := subjectOf(in)
-	authors.Pod = withoutPromised(in.Pod, promise)
+	authors := rules.Subject{Pod: withoutPromised(in.Pod, promise), Pools: in.Pools, MPS: in.Policy.MPS}
 	return append(append(out, rules.Find(authors, true)...), checkClaims(in, promise.HasClaim)...)
 }
 
