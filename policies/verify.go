@@ -147,7 +147,7 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
-		if v := (accounting.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
+		if v := accounting.ExceedsBurst(c.Slice, c.Limit, in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}

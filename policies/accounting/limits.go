@@ -31,20 +31,17 @@ func Exceeds(charge, limit quota.Charge, who, policy string, where func() string
 	return nil
 }
 
-// Sizes is how large a container's slice is, and the most that it may reach.
-type Sizes struct{ Slice, Limit quantity.MiB }
-
-// ExceedsBurst holds the most that a container may reach against policy's limits.
-func (s Sizes) ExceedsBurst(p *config.Policy, container string) *api.Violation {
+// ExceedsBurst holds limit, the most that a container may reach, against what policy allows for its slice.
+func ExceedsBurst(slice, limit quantity.MiB, p *config.Policy, container string) *api.Violation {
 	most := cmp.Or(p.Limits.MemoryLimit, p.Limits.PerContainer.Memory)
 	text := fmt.Sprintf("policy %s allows %s", p.Name, most)
-	if ratio := quantity.MiB(p.Limits.MaxLimitRequestRatio); ratio > 0 && (most == 0 || s.Slice*ratio < most) {
-		most = s.Slice * ratio
-		text = fmt.Sprintf("policy %s allows %d times the slice of %s, %s", p.Name, ratio, s.Slice, most)
+	if ratio := quantity.MiB(p.Limits.MaxLimitRequestRatio); ratio > 0 && (most == 0 || slice*ratio < most) {
+		most = slice * ratio
+		text = fmt.Sprintf("policy %s allows %d times the slice of %s, %s", p.Name, ratio, slice, most)
 	}
-	if most == 0 || s.Limit <= max(most, s.Slice) {
+	if most == 0 || limit <= max(most, slice) {
 		return nil
 	}
 	return &api.Violation{Rule: api.RuleLimit, Reason: "memory-limit above the limit", Detail: fmt.Sprintf(
-		"container %q may reach %s, %s; write %s: %q or less", container, s.Limit, text, api.LabelMemoryLimit, max(most, s.Slice))}
+		"container %q may reach %s, %s; write %s: %q or less", container, limit, text, api.LabelMemoryLimit, max(most, slice))}
 }

@@ -59,7 +59,7 @@ func TestExceedsBurst(t *testing.T) {
 	} {
 		p := &config.Policy{Name: "team"}
 		p.Limits.MemoryLimit, p.Limits.PerContainer.Memory, p.Limits.MaxLimitRequestRatio = c.memoryLimit, c.perContainer, c.ratio
-		v := accounting.Sizes{Slice: 8 << 10, Limit: c.limit}.ExceedsBurst(p, "main")
+		v := accounting.ExceedsBurst(8<<10, c.limit, p, "main")
 		if (v == nil) != (c.want == "") || v != nil && !strings.Contains(v.Detail, c.want) {
 			t.Errorf("%s: %v, want %q", name, v, c.want)
 		}

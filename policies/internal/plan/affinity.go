@@ -69,7 +69,7 @@ func (c *candidate) mayGet(p *pools.Pool) bool {
 }
 
 func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
-	term := corev1.NodeSelectorTerm{MatchExpressions: make([]corev1.NodeSelectorRequirement, 0, len(c.pool().Requirements)+1)}
+	p, term := c.pool(), corev1.NodeSelectorTerm{MatchExpressions: make([]corev1.NodeSelectorRequirement, 0, len(c.pool().Requirements)+1)}
 	for i := range c.containers {
 		for _, r := range c.containers[i].pool.Requirements {
 			if !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return podspec.SameExpression(e, r) }) {
@@ -77,21 +77,17 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 			}
 		}
 	}
-	if p := c.pool(); p.TrustDomain == "" && !p.Declared && trustedElsewhere(in, p.Resource) {
+	// If only a trust domain distinguishes nodes that offer the resource, those of none have to be selected by its absence.
+	elsewhere := func(other pools.Pool) bool { return other.Resource == p.Resource && other.TrustDomain != "" }
+	if p.TrustDomain == "" && !p.Declared && slices.ContainsFunc(in.Pools, elsewhere) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
 	}
 	above := func(e corev1.NodeSelectorRequirement) bool {
 		return e.Key == nvidia.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
-	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !c.pool().Declared && c.pool().DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
+	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !p.Declared && p.DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
 			Key: nvidia.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(nvidia.DriverForGuard - 1)}})
 	}
 	return term
-}
-
-// trustedElsewhere reports whether nodes of a trust domain offer the resource too: if only the domain distinguishes
-// nodes, those of none have to be selected by its absence.
-func trustedElsewhere(in *Input, resource string) bool {
-	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
 }

@@ -34,7 +34,9 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	w := builder{in: in, promise: p, strategy: chosen.strategy}
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i], chosen)
-		w.wholeDevices(&chosen.containers[i], deviceInWords(chosen, same))
+		if chosen.strategy.Whole() {
+			w.wholeDevices(&chosen.containers[i], deviceInWords(chosen, same))
+		}
 	}
 	if chosen.strategy.Note != nil && !chosen.pool().Awaited() {
 		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
@@ -46,7 +48,9 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, slices.Concat(same, chosen.instances))
 	w.podBlock()
-	w.hostIPC(chosen)
+	if provider := chosen.pool().Provider(); provider.HostIPC {
+		w.hostIPC(provider.Daemon)
+	}
 	return p, w.warnings
 }
 
@@ -74,7 +78,7 @@ func (w *builder) note(format string, args ...any) {
 func (w *builder) container(p *placed, chosen *candidate) {
 	injected := w.strategy.Inject(strategies.Grant{
 		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
-		Processes: p.size.procs, Compute: p.size.compute, HasShm: podspec.MountsShm(p.spec),
+		Processes: p.size.procs, Compute: p.size.compute, Container: p.spec,
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
@@ -87,7 +91,16 @@ func (w *builder) container(p *placed, chosen *candidate) {
 		c.Mounts = append(c.Mounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder, ReadOnly: true})
 		injected.Volumes = append(injected.Volumes, shimVolume())
 	}
-	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
+	c.Env = injected.Env
+	if p.size.slice > 0 { // for anyone's own code
+		c.Env = append(c.Env, podspec.Variable{Name: nvidia.EnvMemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)})
+		if f := p.fraction(); f != "" {
+			c.Env = append(c.Env, podspec.Variable{Name: nvidia.EnvFraction, Value: f})
+		}
+	}
+	for _, e := range p.profile.Env {
+		c.Env = append(c.Env, podspec.Variable{Name: e.Name, Value: e.Value})
+	}
 	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)
 	for _, v := range injected.Volumes {
 		if !slices.ContainsFunc(w.promise.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name }) {
@@ -95,7 +108,9 @@ func (w *builder) container(p *placed, chosen *candidate) {
 		}
 	}
 	w.promise.Containers = append(w.promise.Containers, c)
-	w.roundedUp(p)
+	if p.pool.InstanceMemory > 0 {
+		w.roundedUp(p)
+	}
 	w.planned(p)
 }
 
@@ -108,9 +123,6 @@ func shimVolume() corev1.Volume {
 // roundedUp warns about an amount that a smaller instance almost has.
 func (w *builder) roundedUp(p *placed) {
 	requested := p.resolved.Memory
-	if p.pool.InstanceMemory == 0 || requested == 0 {
-		return
-	}
 	for i := range w.in.Pools {
 		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
 			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
@@ -120,32 +132,12 @@ func (w *builder) roundedUp(p *placed) {
 	}
 }
 
-// own are the variables for anyone's own code.
-func (w *builder) own(p *placed) []podspec.Variable {
-	if p.size.slice == 0 {
-		return nil
-	}
-	out := []podspec.Variable{{Name: nvidia.EnvMemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)}}
-	if f := p.fraction(); f != "" {
-		out = append(out, podspec.Variable{Name: nvidia.EnvFraction, Value: f})
-	}
-	return out
-}
-
 // fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
 func (p *placed) fraction() string {
 	if p.pool.TotalMayBeLimit() || !p.dependsOnDevice() {
 		return ""
 	}
 	return quantity.FormatRatio(int64(p.size.slice), int64(p.pool.Total()))
-}
-
-func profileVariables(r frameworks.Result) []podspec.Variable {
-	var out []podspec.Variable
-	for _, e := range r.Env {
-		out = append(out, podspec.Variable{Name: e.Name, Value: e.Value})
-	}
-	return out
 }
 
 // policyEnv are the policy's own variables: the author's value stays, and so does one that a slice already needs.
@@ -244,18 +236,15 @@ func (w *builder) computeNotHeld(p *placed) {
 		message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.HoldsCompute })))
 }
 
-// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and notes it. Where its author did, the
+// hostIPC gives the pod the node's IPC namespace, which its MPS daemon needs, and notes it. Where its author did, the
 // promise records that it is needed: Verify knows no pools.
-func (w *builder) hostIPC(c *candidate) {
-	provider := c.pool().Provider()
-	switch {
-	case !provider.HostIPC:
-	case w.in.Pod.Spec.HostIPC:
+func (w *builder) hostIPC(daemon string) {
+	if w.in.Pod.Spec.HostIPC {
 		w.promise.Pod.NeedsHostIPC = true
-	default:
-		w.promise.Pod.HostIPC = true
-		w.note("the pod shares the node's IPC namespace, which %s needs: it can reach the shared memory of others there", provider.Daemon)
+		return
 	}
+	w.promise.Pod.HostIPC = true
+	w.note("the pod shares the node's IPC namespace, which %s needs: it can reach the shared memory of others there", daemon)
 }
 
 // hideDevices records from which containers the devices are hidden. If the author does that already nothing is

@@ -61,7 +61,10 @@ func (w *builder) guard(c *candidate) {
 	for _, v := range w.guardLimits(c).Env() {
 		g.Env = append(g.Env, podspec.Variable(v))
 	}
-	w.guardMounts(c, g)
+	if client := c.pool().Provider().Client; client != nil { // check and sidecar get the pipe of an MPS daemon that the device plugin does not bring
+		injected := client(w.in.Policy.MPS, nil)
+		g.Mounts, g.Env = injected.Mounts, append(g.Env, injected.Env...)
+	}
 	w.guardAccess(c, g)
 	if !g.Agent {
 		w.guardObservation(g)
@@ -142,14 +145,6 @@ func deviceBounds(c *candidate) (low, high int64) {
 		high = max(high, t)
 	}
 	return low - low/50, high + high/50
-}
-
-// guardMounts gives check and sidecar the pipe of an MPS daemon that the device plugin does not bring.
-func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
-	if client := c.pool().Provider().Client; client != nil {
-		injected := client(w.in.Policy.MPS, true) // clients share memory, the control program does not
-		g.Mounts, g.Env = injected.Mounts, append(g.Env, injected.Env...)
-	}
 }
 
 // guardAccess gives the sidecar NVML without a replica of its own.

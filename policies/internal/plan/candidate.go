@@ -51,6 +51,7 @@ type want struct {
 	spec     *corev1.Container
 	nearest  bool // an amount that a MIG profile has in its name gets that instance
 	init     bool // it ends, or is ready, before the others start
+	sidecar  bool // an init container that goes on running
 }
 
 // candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those that
@@ -62,10 +63,12 @@ func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, 
 			continue
 		}
 		for i := range in.Pools {
-			if !firstOfSite(in.Pools, i, name) {
+			site := in.Pools[i].Site
+			tried := func(p pools.Pool) bool { return p.Strategy == name && p.Site == site }
+			if in.Pools[i].Strategy != name || slices.ContainsFunc(in.Pools[:i], tried) {
 				continue
 			}
-			c, e := place(in, site{in.Pools[i].Site, strategy, order}, wants)
+			c, e := place(in, candidate{strategy: strategy, order: order}, site, wants)
 			if e != nil {
 				unfit = append(unfit, e)
 				continue
@@ -98,27 +101,12 @@ func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 	return unfit
 }
 
-// firstOfSite reports whether the pool at i is the first of its site with the strategy, so that each site is tried once.
-func firstOfSite(all []pools.Pool, i int, name api.StrategyName) bool {
-	if all[i].Strategy != name {
-		return false
-	}
-	return !slices.ContainsFunc(all[:i], func(p pools.Pool) bool { return p.Strategy == name && p.Site == all[i].Site })
-}
-
-// site is one on which a strategy is tried: its pools with that strategy.
-type site struct {
-	name     string
-	strategy *strategies.Strategy
-	order    int // of the strategy in the policy
-}
-
-// place gives each container the pool of the site that wastes least.
-func place(in *Input, on site, wants []want) (candidate, *FitError) {
-	strategy := on.strategy
-	c := candidate{strategy: strategy, order: on.order, containers: make([]placed, 0, len(wants))}
+// place gives each container the pool that wastes least, of those of the site with the candidate's strategy.
+func place(in *Input, c candidate, site string, wants []want) (candidate, *FitError) {
+	strategy := c.strategy
+	c.containers = make([]placed, 0, len(wants))
 	for _, a := range wants {
-		best, e := bestPool(in, on, a)
+		best, e := bestPool(in, strategy, site, a)
 		if e != nil {
 			return c, e
 		}
@@ -155,13 +143,13 @@ func placementOf(in *Input, pool *pools.Pool, container *corev1.Container) *stra
 	}
 }
 
-func bestPool(in *Input, on site, a want) (best placed, why *FitError) {
+func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (best placed, why *FitError) {
 	for i := range in.Pools {
 		pool := &in.Pools[i]
-		if pool.Strategy != on.strategy.Name || pool.Site != on.name {
+		if pool.Strategy != strategy.Name || pool.Site != site {
 			continue
 		}
-		size, e := sizeOnPool(a, on.strategy, pool)
+		size, e := sizeOnPool(a, strategy, pool)
 		if e != nil {
 			if why == nil || e.moreSpecific(why) {
 				why = e

@@ -60,7 +60,9 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
-		plan.why = way.failed(in, c.pool())
+		if len(c.pool().GuardFailures) > 0 {
+			plan.why = way.failed(in, c.pool())
+		}
 		plan.failed, plan.holds = plan.why != "", plan.why == ""
 	}
 	return plan
@@ -76,14 +78,6 @@ func planAgent(in *Input) guardPlan {
 		plan.holds, plan.observe, plan.why = false, true, "policy sets guard.dryRun"
 	}
 	return plan
-}
-
-// noShim is why the pod cannot bring the shim, or "": the check writes it.
-func (g guardPlan) noShim() string {
-	if g.inject {
-		return ""
-	}
-	return "only a guarded pod brings it, and " + g.why
 }
 
 func guardUnwanted(in *Input, c *candidate) string {

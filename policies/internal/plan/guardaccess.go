@@ -25,16 +25,15 @@ func guardAccessOn(in *Input, pool *pools.Pool) driverAccess {
 	if pool.Sharing().Claims {
 		return driverAccess{Way: modes.AccessClaim}
 	}
-	spec := in.Policy.Guard
+	spec, has, level := in.Policy.Guard, podClass(in), in.Namespace.Labels[podspec.LabelPodSecurity]
 	a := driverAccess{Way: spec.Access, RuntimeClass: spec.RuntimeClassName}
 	switch {
 	case a.Way != "" && a.Way != modes.AccessAuto:
 	case a.RuntimeClass != "":
 		a.Way = modes.AccessEnv
 	default:
-		a = autoAccess(in, pool)
+		a = autoAccess(in, pool, has)
 	}
-	has, level := podClass(in), in.Namespace.Labels[podspec.LabelPodSecurity]
 	switch {
 	case a.Why != "":
 	// A pod has one runtime class, and its author's choice stays.
@@ -54,9 +53,14 @@ func podClass(in *Input) string {
 	return in.Policy.Pod.RuntimeClassName
 }
 
-// autoAccess chooses from the cluster's facts.
-func autoAccess(in *Input, pool *pools.Pool) driverAccess {
-	class := nvidiaClass(in, pool)
+// autoAccess chooses from the cluster's facts, for a pod that has a runtime class.
+func autoAccess(in *Input, pool *pools.Pool, has string) driverAccess {
+	class := "" // of NVIDIA's: the pod's own, if it is one, else the preferred one
+	if usable := in.Runtimes.OnPool(pool); slices.Contains(usable, has) {
+		class = has
+	} else if len(usable) > 0 {
+		class = usable[0]
+	}
 	operator := in.Runtimes.Operator
 	switch {
 	case pool.GKEPlugin():
@@ -74,19 +78,6 @@ func autoAccess(in *Input, pool *pools.Pool) driverAccess {
 		return driverAccess{Why: "the GPU Operator's container toolkit ignores NVIDIA_VISIBLE_DEVICES of containers that request no GPU"}
 	}
 	return driverAccess{Way: modes.AccessEnv, RuntimeClass: class}
-}
-
-// nvidiaClass is the runtime class of NVIDIA's for a pod on the pool: the pod's own, if it is one, else the preferred one; "": there is
-// none.
-func nvidiaClass(in *Input, pool *pools.Pool) string {
-	usable, has := in.Runtimes.OnPool(pool), podClass(in)
-	switch {
-	case len(usable) == 0:
-		return ""
-	case slices.Contains(usable, has):
-		return has
-	}
-	return usable[0]
 }
 
 // failed is why guards that reach the driver in this way do not count on the pool; "": they do.

@@ -77,7 +77,7 @@ func shareWithinPod(p *config.Policy, wants []want, claims bool) {
 	var moments [][]*want
 	for i := range wants {
 		w := &wants[i]
-		if w.init && !w.sidecar() && !claims {
+		if w.init && !w.sidecar && !claims {
 			moments = append(moments, append(slices.Clone(running), w))
 		} else {
 			running = append(running, w)

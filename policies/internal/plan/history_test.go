@@ -64,7 +64,6 @@ func TestSizeFromHistoryWithinLimits(t *testing.T) {
 func TestSizesFromHistoryWithinPod(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	always := corev1.ContainerRestartPolicyAlways
 	held := 0
 	for range 3000 {
 		p := &config.Policy{}
@@ -79,9 +78,7 @@ func TestSizesFromHistoryWithinPod(t *testing.T) {
 		for i := range inits + 1 + r.IntN(4) {
 			w := want{request: api.ContainerRequest{GPUs: int64(1 + r.IntN(2))}, resolved: api.Size{Memory: quantity.MiB(historyStep * (4 + r.IntN(60))), MemoryLimit: 30 << 10},
 				init: i < inits, spec: &corev1.Container{}}
-			if r.IntN(2) > 0 {
-				w.spec.RestartPolicy = &always
-			}
+			w.sidecar = r.IntN(2) > 0 && w.init
 			if r.IntN(3) > 0 {
 				w.sizedBy = "history"
 			}
@@ -92,7 +89,7 @@ func TestSizesFromHistoryWithinPod(t *testing.T) {
 			for i := range wants {
 				w := &wants[i]
 				memory := of(w) * quantity.MiB(w.request.GPUs)
-				spans = append(spans, accounting.Span{Charge: quota.Charge{Memory: memory}, Init: w.init && !claims, Sidecar: w.sidecar()})
+				spans = append(spans, accounting.Span{Charge: quota.Charge{Memory: memory}, Init: w.init && !claims, Sidecar: w.sidecar})
 			}
 			return accounting.Peak(spans).Memory
 		}
@@ -136,12 +133,11 @@ func TestSizesFromHistoryWithinPod(t *testing.T) {
 // TestSharesWithinPod has what each container of a pod gets of its limit.
 func TestSharesWithinPod(t *testing.T) {
 	t.Parallel()
-	always := corev1.ContainerRestartPolicyAlways
 	of := func(gib quantity.MiB) want {
 		return want{request: api.ContainerRequest{GPUs: 1}, resolved: api.Size{Memory: gib << 10}, sizedBy: "history", spec: &corev1.Container{}}
 	}
 	init := func(w want) want { w.init = true; return w }
-	sidecar := func(w want) want { w.spec = &corev1.Container{RestartPolicy: &always}; return init(w) }
+	sidecar := func(w want) want { w.sidecar = true; return init(w) }
 	requested := func(w want) want { w.sizedBy = ""; return w }
 	for name, tt := range map[string]struct {
 		most   quantity.MiB // GiB

@@ -34,7 +34,10 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	p.size.procs = max(p.request.Size.Processes, 1)
 	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
-	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile), Planned: plannedContainer(given, c.Name)}
+	out := ImageChange{Now: profile.Framework, Planned: plannedContainer(given, c.Name)}
+	if len(profile.Denials) > 0 {
+		out.Denied = deniedFramework(c.Name, profile.Denials[0])
+	}
 	out.Planned.Framework, out.Planned.Cap = profile.Text(), profile.Cap
 	if tiers := out.Planned.Tiers; !capsAsItIs(profile, c) {
 		out.Lost, out.Planned.Cap = slices.Contains(tiers, api.TierFramework), ""

@@ -7,7 +7,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -33,14 +32,9 @@ func (c *candidate) peak(of func(*placed) quota.Charge) quota.Charge {
 	spans := make([]accounting.Span, len(c.containers))
 	for i := range c.containers {
 		p := &c.containers[i]
-		spans[i] = accounting.Span{Charge: of(p), Init: p.init && !c.strategy.Claims, Sidecar: p.sidecar()}
+		spans[i] = accounting.Span{Charge: of(p), Init: p.init && !c.strategy.Claims, Sidecar: p.sidecar}
 	}
 	return accounting.Peak(spans)
-}
-
-// sidecar reports whether the container is an init container that goes on running.
-func (a *want) sidecar() bool {
-	return a.init && podspec.IsSidecar(a.spec)
 }
 
 // smallestSlice is the smallest that a container with so many GPUs may request.
@@ -72,11 +66,10 @@ func overLimits(p *config.Policy, c *candidate) *api.Violation {
 		if v := tooSmall(p, one); v != nil {
 			return v
 		}
-		if v := (accounting.Sizes{Slice: one.size.slice, Limit: one.size.limit}).ExceedsBurst(p, one.request.Name); v != nil {
+		if v := accounting.ExceedsBurst(one.size.slice, one.size.limit, p, one.request.Name); v != nil {
 			return v
 		}
-		held := c.containers[i].charge(c.strategy)
-		if v := accounting.Exceeds(held, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().Describe); v != nil {
+		if v := accounting.Exceeds(one.charge(c.strategy), p.Limits.PerContainer, fmt.Sprintf("container %q", one.request.Name), p.Name, c.pool().Describe); v != nil {
 			return v
 		}
 	}

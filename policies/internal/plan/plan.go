@@ -84,16 +84,19 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, resolved: resolved, sizedBy: sizedBy, class: classOf(in.Policy, c), spec: spec, init: init, nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
+		next := want{request: c, resolved: resolved, sizedBy: sizedBy, class: classOf(in.Policy, c), spec: spec, init: init,
+			sidecar: init && podspec.IsSidecar(spec), nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
 		wants = append(wants, next)
 	}
-	claims := slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
-		return strategies.Named(name).Claims && (req.Strategy == "" || req.Strategy == name)
-	})
-	shareWithinPod(in.Policy, wants, claims)
+	if slices.ContainsFunc(wants, func(w want) bool { return w.sizedBy != "" }) {
+		claims := slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
+			return strategies.Named(name).Claims && (req.Strategy == "" || req.Strategy == name)
+		})
+		shareWithinPod(in.Policy, wants, claims)
+	}
 	if len(wants) == 0 && len(violations) == 0 {
 		violations = []api.Violation{*request.Invalid("no container to slice", "the pod requests a slice but none of its containers would get it")}
 	}
@@ -141,13 +144,16 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 	if v := rules.HostIPCElsewhere(in.Pod, bare.pool()); v != nil {
 		return bare, v
 	}
-	guard := planGuard(in, bare)
+	guard, noShim := planGuard(in, bare), ""
+	if !guard.inject {
+		noShim = "only a guarded pod brings it, and " + guard.why
+	}
 	c := bare.enforced(guard, func(i int) frameworks.Result {
-		return profileOf(in, req, bare.strategy, &bare.containers[i], guard.noShim())
+		return profileOf(in, req, bare.strategy, &bare.containers[i], noShim)
 	})
 	for i := range c.containers {
-		if v := deniedFramework(&c.containers[i], c.containers[i].profile); v != nil {
-			return c, v
+		if p := &c.containers[i]; len(p.profile.Denials) > 0 {
+			return c, deniedFramework(p.request.Name, p.profile.Denials[0])
 		}
 	}
 	if c.strategy.Claims {
@@ -155,8 +161,10 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 			return c, v
 		}
 	}
-	if v := belowMinimum(in, c); v != nil {
-		return c, v
+	if minimum := in.Policy.MinimumEnforcement; minimum.Tier != "" || minimum.Proven {
+		if v := belowMinimum(in, c); v != nil {
+			return c, v
+		}
 	}
 	return c, overLimits(in.Policy, c)
 }
@@ -190,13 +198,9 @@ func belowMinimum(in *Input, c *candidate) *api.Violation {
 	return nil
 }
 
-// deniedFramework is the denial of the container's framework, or nil.
-func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
-	if len(profile.Denials) == 0 {
-		return nil
-	}
-	r := profile.Denials[0]
-	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[r.Reason], r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+// deniedFramework is the denial of a container's framework.
+func deniedFramework(container string, d frameworks.Denial) *api.Violation {
+	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[d.Reason], d.Reason), Detail: fmt.Sprintf("container %q: %s", container, d.Detail)}
 }
 
 // frameworkReasons are profiles' reasons in words of the other denials.

@@ -17,7 +17,7 @@ const nearlyWhole = 90
 func (w *builder) wholeDevices(p *placed, devices string) {
 	asked := p.request.Size
 	// Authors who request whole devices need no warning.
-	if !w.strategy.Whole() || w.promise.Request.Strategy == w.strategy.Name || asked.Memory == 0 && asked.Fraction.Zero() && p.class == "" {
+	if w.promise.Request.Strategy == w.strategy.Name || asked.Memory == 0 && asked.Fraction.Zero() && p.class == "" {
 		return
 	}
 	requested, total := p.resolved, p.size.slice

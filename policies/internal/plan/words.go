@@ -13,30 +13,25 @@ func inWords(chosen *candidate, same []*candidate) string {
 	list := chosen.containers
 	amounts := make([]string, len(list))
 	for i := range list {
-		amounts[i] = list[i].amount()
-		if len(list) > 1 {
-			amounts[i] = list[i].request.Name + " " + amounts[i]
+		p, text := &list[i], "one replica"
+		if p.size.slice > 0 {
+			text = p.size.slice.Human()
 		}
+		if p.size.limit > p.size.slice {
+			text += " (up to " + p.size.limit.Human() + ")"
+		}
+		if n := p.request.GPUs; n > 1 {
+			text = fmt.Sprintf("%d x %s", n, text)
+		}
+		if len(list) > 1 {
+			text = p.request.Name + " " + text
+		}
+		amounts[i] = text
 	}
 	if more := len(amounts) - maxNamed; more > 0 {
 		amounts = append(amounts[:maxNamed], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(amounts, ", ") + " of " + deviceInWords(chosen, same)
-}
-
-// amount is the container's slice on each of its GPUs.
-func (p *placed) amount() string {
-	text := "one replica"
-	if p.size.slice > 0 {
-		text = p.size.slice.Human()
-	}
-	if p.size.limit > p.size.slice {
-		text += " (up to " + p.size.limit.Human() + ")"
-	}
-	if n := p.request.GPUs; n > 1 {
-		text = fmt.Sprintf("%d x %s", n, text)
-	}
-	return text
 }
 
 // deviceInWords is the model of every device that the pod may be given, or "a GPU". GKE writes models in lower case.

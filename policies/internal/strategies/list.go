@@ -15,7 +15,12 @@ func All() []Strategy { return slices.Clone(strategies) }
 
 // Named returns the strategy of that name; the zero Strategy where there is none.
 func Named(name api.StrategyName) *Strategy {
-	return With(func(s *Strategy) bool { return s.Name == name })
+	for i := range strategies {
+		if strategies[i].Name == name {
+			return &strategies[i]
+		}
+	}
+	return &Strategy{}
 }
 
 // Labeled returns the strategy that node labels have a word for.

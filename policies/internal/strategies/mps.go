@@ -56,7 +56,7 @@ func mpsInjection(g Grant) Injection {
 	if g.Provider.Client == nil {
 		return in
 	}
-	client := g.Provider.Client(g.MPS, g.HasShm)
+	client := g.Provider.Client(g.MPS, g.Container)
 	in.Env, in.Mounts, in.Volumes = append(in.Env, client.Env...), client.Mounts, client.Volumes
 	return in
 }

@@ -1,6 +1,10 @@
 package strategies
 
-import "github.com/gpuslice/gpuslice/policies/api"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
 
 // Provider runs the MPS daemon of a pool and brings its mounts. Differences between providers follow from these
 // properties: only a provider's own file knows its name.
@@ -18,9 +22,9 @@ type Provider struct {
 	HostIPC bool
 	// Pipe is where a container that uses the pool's resource finds the daemon's pipe.
 	Pipe func(m MPSSpec, resource string) string
-	// Client returns the settings by which a container reaches the daemon; nil: the plugin brings them all, and none
-	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
-	Client func(m MPSSpec, hasShm bool) Injection
+	// Client returns the settings by which a container reaches the daemon (nil: the guard, which shares no memory); nil: the plugin
+	// brings them all, and none may be written (a wrong pipe makes the client fall back to the whole card without an error).
+	Client func(MPSSpec, *corev1.Container) Injection
 	// NoParts is the reason why replicas of a device are never parts of it, though its plugin gives a container
 	// several, and the remedy; "": it gives one.
 	NoParts string

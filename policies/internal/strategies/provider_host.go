@@ -24,11 +24,11 @@ func hostDaemon() Provider {
 	}
 }
 
-func hostDaemonClient(m MPSSpec, hasShm bool) Injection {
+func hostDaemonClient(m MPSSpec, c *corev1.Container) Injection {
 	in := Injection{Env: []podspec.Variable{{Name: nvidia.EnvMPSPipe, Value: m.PipeDirectory}, {Name: nvidia.EnvMPSLog, Value: m.LogDirectory}}}
 	in.mount("gpuslice-mps-pipe", m.PipeDirectory, m.PipeDirectory)
 	in.mount("gpuslice-mps-log", m.LogDirectory, m.LogDirectory)
-	if m.ShmDirectory != "" && !hasShm {
+	if m.ShmDirectory != "" && c != nil && !podspec.MountsShm(c) {
 		in.mount("gpuslice-mps-shm", m.ShmDirectory, "/dev/shm")
 	}
 	return in

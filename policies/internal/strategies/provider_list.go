@@ -14,17 +14,18 @@ func ProviderNames() []MPSProviderName {
 
 // ProviderNamed returns the provider of that name; the zero Provider where there is none.
 func ProviderNamed(name MPSProviderName) *Provider {
-	return providerWith(func(p *Provider) bool { return p.Name == name })
+	for i := range providers {
+		if providers[i].Name == name {
+			return &providers[i]
+		}
+	}
+	return &Provider{}
 }
 
 // ProviderLabeled returns the provider whose daemons have labels of that source.
 func ProviderLabeled(source LabelSource) *Provider {
-	return providerWith(func(p *Provider) bool { return p.LabeledBy == source })
-}
-
-func providerWith(matches func(*Provider) bool) *Provider {
 	for i := range providers {
-		if matches(&providers[i]) {
+		if providers[i].LabeledBy == source {
 			return &providers[i]
 		}
 	}

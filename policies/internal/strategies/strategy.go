@@ -87,7 +87,7 @@ type Grant struct {
 	GPUs         int64
 	Processes    int
 	Compute      int // percent; 0: not requested
-	HasShm       bool
+	Container    *corev1.Container
 }
 
 // Placement is a container of a pod on a pool that it could use.
