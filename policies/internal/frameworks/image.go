@@ -21,7 +21,10 @@ type image struct {
 
 func parseImage(ref string) image {
 	ref = strings.TrimSpace(ref)
-	if len(ref) > imageLimit || strings.ContainsFunc(ref, notInImage) {
+	foreign := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./:@_-+", r))
+	}
+	if len(ref) > imageLimit || strings.ContainsFunc(ref, foreign) {
 		return image{}
 	}
 	name, _, _ := strings.Cut(strings.ToLower(ref), "@")
@@ -35,21 +38,13 @@ func parseImage(ref string) image {
 	}
 	if len(parts) == 1 {
 		parts = slices.Insert(parts, 0, "docker.io", "library")
-	} else if !isRegistry(parts[0]) {
+	} else if !strings.ContainsAny(parts[0], ".:") && parts[0] != "localhost" { // no registry
 		parts = slices.Insert(parts, 0, "docker.io")
 	}
 	if strings.Contains(strings.Join(parts[1:], ""), ":") {
 		return image{}
 	}
 	return image{parts: parts, tag: tag}
-}
-
-func notInImage(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./:@_-+", r))
-}
-
-func isRegistry(part string) bool {
-	return strings.ContainsAny(part, ".:") || part == "localhost"
 }
 
 // String returns the reference in full, without a digest; "" where there is none.
@@ -81,21 +76,19 @@ func compilePattern(text string) (pattern, error) {
 	return parts, nil
 }
 
-// matches reports whether the pattern describes the end of the image's path.
-func (p pattern) matches(image image) bool {
-	if len(p) > len(image.parts) {
-		return false
-	}
-	tail := image.parts[len(image.parts)-len(p):]
-	// From the last component on: it is the one that differs.
-	for i := len(p) - 1; i >= 0; i-- {
-		if !commandline.Glob(p[i], tail[i]) {
+// anyMatches reports whether one of the patterns describes the end of the image's path.
+func anyMatches(patterns []pattern, image image) bool {
+	return slices.ContainsFunc(patterns, func(p pattern) bool {
+		if len(p) > len(image.parts) {
 			return false
 		}
-	}
-	return true
-}
-
-func anyMatches(patterns []pattern, image image) bool {
-	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.matches(image) })
+		tail := image.parts[len(image.parts)-len(p):]
+		// From the last component on: it is the one that differs.
+		for i := len(p) - 1; i >= 0; i-- {
+			if !commandline.Glob(p[i], tail[i]) {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -93,7 +93,7 @@ func TestImage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := p.matches(parseImage(tt.image)); got != tt.want {
+				if got := anyMatches([]pattern{p}, parseImage(tt.image)); got != tt.want {
 					t.Errorf("got %v, want %v", got, tt.want)
 				}
 			})

@@ -47,20 +47,16 @@ func (e *evaluation) theirs(name string, spec Variable) []theirs {
 		return []theirs{{name: flag, value: value, readable: readable}}
 	}
 	var all []theirs
-	for _, n := range spec.allNames(name) {
+	names := spec.Names
+	if len(names) == 0 {
+		names = []string{name}
+	}
+	for _, n := range names {
 		if theirs, found := lookup(e.in.Container, n); found {
 			all = append(all, theirs)
 		}
 	}
 	return all
-}
-
-// allNames returns the names of the setting, the one in force first.
-func (v Variable) allNames(name string) []string {
-	if len(v.Names) == 0 {
-		return []string{name}
-	}
-	return v.Names
 }
 
 func (e *evaluation) denyBoth(choice choice, theirs []theirs) {

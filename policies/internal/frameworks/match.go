@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
@@ -64,8 +65,9 @@ func called(table []*compiled, text string) (*compiled, string) {
 // before the framework that it runs on, since images of the framework carry servers too.
 func recognise(table []*compiled, switches map[string]Switch, found search) *compiled {
 	var byImage, byCommand *compiled
+	outranks := func(p, found *compiled) bool { return found == nil || found.runs == nil && p.runs != nil }
 	for _, p := range table {
-		if outranks(p, byCommand) && runs(p, found.words) {
+		if outranks(p, byCommand) && slices.ContainsFunc(p.commands, func(c []string) bool { return commandline.Runs(found.words, c) }) {
 			byCommand = p
 		}
 		if outranks(p, byImage) && (anyMatches(p.images, found.image) || switches[p.Name].names(found.image)) {
@@ -78,19 +80,6 @@ func recognise(table []*compiled, switches map[string]Switch, found search) *com
 	return byImage
 }
 
-func outranks(p, found *compiled) bool {
-	return found == nil || found.runs == nil && p.runs != nil
-}
-
-func runs(p *compiled, words []commandline.Word) bool {
-	for _, command := range p.commands {
-		if commandline.Runs(words, command) {
-			return true
-		}
-	}
-	return false
-}
-
 // withVersion adds the version from policy or the image.
 func withVersion(in *Input, found search, p *compiled) choice {
 	if p == nil {
@@ -99,34 +88,37 @@ func withVersion(in *Input, found search, p *compiled) choice {
 	if version, ok := parseVersion(in.Switches[p.Name].Version); ok {
 		return choice{p, version, VersionFromPolicy}
 	}
-	if version := p.imageVersion(found.image); version.known() {
+	if version := p.imageVersion(p.versions, found.image); version.known() {
 		return choice{p, version, VersionFromImage}
 	}
 	return choice{profile: p}
 }
 
-// imageVersion returns the version in the image's name, as far as it can be believed.
-func (c *compiled) imageVersion(image image) version {
-	return c.believed(readVersion(c.versions, image))
-}
-
-func (c *compiled) believed(v version) version {
-	closed := v
-	closed.open = false
-	if !c.believe.empty() && !c.believe.holds(closed) {
-		return version{}
+// imageVersion returns the version of c that rules read of the image's name, as far as it can be believed.
+func (c *compiled) imageVersion(rules []versionRule, image image) version {
+	for _, r := range rules {
+		v, ok := r.read(image)
+		if !ok {
+			continue
+		}
+		closed := v
+		closed.open = false
+		if !c.believe.empty() && !c.believe.holds(closed) {
+			return version{}
+		}
+		return v
 	}
-	return v
+	return version{}
 }
 
 // beneath returns the profile of the framework that c runs on, with its version: from policy, from the image, or
-// implied by c's own version. The profile is nil if c stands on its own.
+// implied by c's own version.
 func (c *compiled) beneath(in *Input, found search, own version) choice {
 	choice := withVersion(in, found, c.runs)
-	if c.runs == nil || choice.version.known() {
+	if choice.version.known() {
 		return choice
 	}
-	if version := c.runs.believed(readVersion(c.runsVersions, found.image)); version.known() {
+	if version := c.runs.imageVersion(c.runsVersions, found.image); version.known() {
 		choice.version, choice.source = version, VersionFromImage
 	} else if own.known() {
 		choice.version = climb(c.runsSteps, own)

@@ -32,9 +32,8 @@ func (e *evaluation) run(choice choice) {
 	for _, a := range p.Arguments {
 		e.argument(p, a)
 	}
-	inner := p.beneath(e.in, e.found, choice.version)
-	if inner.profile != nil && !e.in.Switches[inner.profile.Name].Off() {
-		e.profile(inner, p.Runs.OverridesCap)
+	if p.runs != nil && !e.in.Switches[p.runs.Name].Off() {
+		e.profile(p.beneath(e.in, e.found, choice.version), p.Runs.OverridesCap)
 	}
 	if e.out.Capped {
 		return
@@ -163,32 +162,27 @@ func (c choice) people() string {
 func (e *evaluation) parts(choice choice, templates []string) ([]string, error) {
 	var parts []string
 	for _, template := range templates {
-		part, err := e.fill(choice, template)
-		if err != nil {
-			return nil, err
+		before, rest, found := strings.Cut(template, "{{")
+		name, after, _ := strings.Cut(rest, "}}")
+		part := template
+		switch formula, ok := formulas[name]; {
+		case !found:
+		case !ok:
+			return nil, errors.New("no formula " + name)
+		case name == allocFormula:
+			part = before + e.allocConf(choice) + after
+		default:
+			value, err := formula(e.amounts)
+			if err != nil {
+				return nil, err
+			}
+			part = before + value + after
 		}
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
 	return parts, nil
-}
-
-func (e *evaluation) fill(choice choice, template string) (string, error) {
-	before, rest, found := strings.Cut(template, "{{")
-	if !found {
-		return template, nil
-	}
-	name, after, _ := strings.Cut(rest, "}}")
-	if name == allocFormula {
-		return before + e.allocConf(choice) + after, nil
-	}
-	formula, ok := formulas[name]
-	if !ok {
-		return "", errors.New("no formula " + name)
-	}
-	value, err := formula(e.amounts)
-	return before + value + after, err
 }
 
 // allocConf returns the settings text: policy's or the profile's own. A text with a key that this version dies of is left away.

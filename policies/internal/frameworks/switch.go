@@ -42,7 +42,7 @@ func (s Switch) Off() bool { return s.Enabled != nil && !*s.Enabled }
 // names reports whether one of the policy's own patterns describes the image. Broken ones, which validation denies, match nothing.
 func (s Switch) names(image image) bool {
 	return slices.ContainsFunc(s.Images, func(text string) bool {
-		pattern, err := compilePattern(text)
-		return err == nil && pattern.matches(image)
+		p, err := compilePattern(text)
+		return err == nil && anyMatches([]pattern{p}, image)
 	})
 }

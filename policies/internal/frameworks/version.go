@@ -31,13 +31,12 @@ func (v version) String() string {
 
 // compare returns -1, 0 or 1 as v is older than, the same as or newer than w.
 func (v version) compare(w version) int {
-	return cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch),
-		cmp.Compare(releaseRank(v.pre), releaseRank(w.pre)))
-}
-
-func releaseRank(pre bool) int {
-	if pre {
-		return 0
+	n := cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch))
+	switch {
+	case n != 0 || v.pre == w.pre:
+		return n
+	case v.pre:
+		return -1
 	}
 	return 1
 }
@@ -137,13 +136,4 @@ func groups(re *regexp.Regexp, text string) string {
 		return ""
 	}
 	return strings.Join(slices.DeleteFunc(m[1:], func(s string) bool { return s == "" }), ".")
-}
-
-func readVersion(rules []versionRule, image image) version {
-	for _, r := range rules {
-		if v, ok := r.read(image); ok {
-			return v
-		}
-	}
-	return version{}
 }
