@@ -17,11 +17,7 @@ const (
 )
 
 // annotation reads gpuslice.dev/containers: container -> request.
-func (r *requestReader) annotation() map[string]api.Size {
-	text, ok := r.pod.Annotations[api.AnnotationContainers]
-	if !ok {
-		return nil
-	}
+func (r *requestReader) annotation(text string) map[string]api.Size {
 	const reason = "annotation " + api.AnnotationContainers
 	if len(text) > maxContainersAnnotation {
 		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))

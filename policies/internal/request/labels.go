@@ -10,7 +10,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -34,15 +33,9 @@ type labelReader struct {
 }
 
 var labelReaders = []labelReader{
-	{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.size.Memory, err = quantity.ParseMemory(v); return err }},
-	{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) {
-		q.size.MemoryLimit, err = quantity.ParseMemory(v)
-		return err
-	}},
-	{api.LabelFraction, true, func(v string, q *labelRequest) (err error) {
-		q.size.Fraction, err = quantity.ParseFraction(v)
-		return err
-	}},
+	{api.LabelMemory, true, func(v string, q *labelRequest) error { return q.size.Memory.UnmarshalText([]byte(v)) }},
+	{api.LabelMemoryLimit, true, func(v string, q *labelRequest) error { return q.size.MemoryLimit.UnmarshalText([]byte(v)) }},
+	{api.LabelFraction, true, func(v string, q *labelRequest) error { return q.size.Fraction.UnmarshalText([]byte(v)) }},
 	{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
 		q.size.Class, err = nonEmpty(v, "a class of the policy")
 		return err
@@ -93,18 +86,19 @@ func (r *requestReader) labels() labelRequest {
 		}
 	}
 	out.explicit = out.explicit || out.share == api.ShareEnabled
-	out.explicit = r.unknownLabels(known) || out.explicit
-	r.labelsAsAnnotations()
+	if countOurs(r.pod.Labels) > known {
+		out.explicit = r.unknownLabels() || out.explicit
+	}
+	if countOurs(r.pod.Annotations) > 0 {
+		r.labelsAsAnnotations()
+	}
 	r.contradictions(out)
 	return out
 }
 
 // unknownLabels warns of labels that are not ours. One that differs from ours in case alone is denied as a request that
 // cannot be read; requests reports whether there is one.
-func (r *requestReader) unknownLabels(known int) (requests bool) {
-	if countPrefix(r.pod.Labels, api.Domain+"/") == known {
-		return false
-	}
+func (r *requestReader) unknownLabels() (requests bool) {
 	for _, name := range slices.Sorted(maps.Keys(r.pod.Labels)) {
 		if !strings.HasPrefix(name, api.Domain+"/") || slices.Contains(Labels(), name) {
 			continue
@@ -125,9 +119,6 @@ func (r *requestReader) unknownLabels(known int) (requests bool) {
 
 // labelsAsAnnotations warns of annotations that would request something as labels.
 func (r *requestReader) labelsAsAnnotations() {
-	if countPrefix(r.pod.Annotations, api.Domain+"/") == 0 {
-		return
-	}
 	for _, name := range Labels() {
 		_, annotated := r.pod.Annotations[name]
 		if _, labelled := r.pod.Labels[name]; annotated && !labelled {
@@ -139,11 +130,14 @@ func (r *requestReader) labelsAsAnnotations() {
 func (r *requestReader) contradictions(q labelRequest) {
 	var sizes []string
 	for _, label := range []string{api.LabelMemory, api.LabelFraction, api.LabelClass} {
-		if value, ok := r.pod.Labels[label]; ok {
-			sizes = append(sizes, fmt.Sprintf("%s: %s", label, message.Quote(value)))
+		if _, ok := r.pod.Labels[label]; ok {
+			sizes = append(sizes, label)
 		}
 	}
 	if len(sizes) > 1 {
+		for i, label := range sizes {
+			sizes[i] = fmt.Sprintf("%s: %s", label, message.Quote(r.pod.Labels[label]))
+		}
 		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
 	}
 	if q.share == api.ShareDisabled && q.explicit {
@@ -193,9 +187,10 @@ func strategyList() string {
 	return strings.Join(names, ", ")
 }
 
-func countPrefix(m map[string]string, prefix string) (n int) {
-	for k := range m {
-		if strings.HasPrefix(k, prefix) {
+// countOurs counts the names of gpuslice's domain.
+func countOurs(names map[string]string) (n int) {
+	for name := range names {
+		if strings.HasPrefix(name, api.Domain+"/") {
 			n++
 		}
 	}

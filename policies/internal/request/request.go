@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -23,7 +24,32 @@ import (
 // returns requests in the words of systems that the policy does not accept.
 func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
-	req = r.read()
+	labels := r.labels()
+	own := labels.explicit
+	if found := spellings.Find(r.pod); found != nil {
+		req.Spellings = r.spell(found, &labels)
+	}
+	req.Share, req.Strategy, req.Framework, req.Explicit = labels.share, labels.strategy, labels.framework, labels.explicit
+	before := len(r.violations)
+	var named map[string]api.Size
+	if text, ok := pod.Annotations[api.AnnotationContainers]; ok {
+		named = r.annotation(text)
+	}
+	own = own || len(named) > 0 || len(r.violations) > before
+	req.Explicit = req.Explicit || own
+	// The author's label is newer than the record, and the pools of the day decide which names are shares.
+	if r.recorded != nil && labels.share != api.ShareDisabled && !slices.Equal(r.recorded.Spellings, []string{spellings.NameOfShares}) {
+		req.Explicit = req.Explicit || r.recorded.Explicit
+	}
+	if slices.Contains(r.policy.Accept, spellings.NameOfShares) && r.namesShare() {
+		req.Explicit, req.Spellings = true, append(req.Spellings, spellings.NameOfShares)
+	}
+	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
+		req.Containers = append(req.Containers, r.container(c, labels, named, &req))
+	}
+	if labels.share == api.ShareDisabled { // whatever another system's words say
+		req.Explicit = own
+	}
 	return req, r.unaccepted, r.warnings, r.violations
 }
 
@@ -40,40 +66,6 @@ type requestReader struct {
 	unaccepted []spellings.Found
 }
 
-func (r *requestReader) read() api.Request {
-	labels := r.labels()
-	own := labels.explicit
-	var accepted []string
-	if found := spellings.Find(r.pod); found != nil {
-		accepted = r.spell(found, &labels)
-	}
-	req := api.Request{
-		Share:     labels.share,
-		Strategy:  labels.strategy,
-		Framework: labels.framework,
-		Explicit:  labels.explicit,
-		Spellings: accepted,
-	}
-	before := len(r.violations)
-	named := r.annotation()
-	own = own || len(named) > 0 || len(r.violations) > before
-	req.Explicit = req.Explicit || own
-	// The author's label is newer than the record, and the pools of the day decide which names are shares.
-	if r.recorded != nil && labels.share != api.ShareDisabled && !slices.Equal(r.recorded.Spellings, []string{spellings.NameOfShares}) {
-		req.Explicit = req.Explicit || r.recorded.Explicit
-	}
-	if slices.Contains(r.policy.Accept, spellings.NameOfShares) && r.namesShare() {
-		req.Explicit, req.Spellings = true, append(req.Spellings, spellings.NameOfShares)
-	}
-	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
-		req.Containers = append(req.Containers, r.container(c, labels, named, &req))
-	}
-	if labels.share == api.ShareDisabled { // whatever another system's words say
-		req.Explicit = own
-	}
-	return req
-}
-
 // gpuContainers returns the containers that get GPUs: those that request one, those that the annotation names, or,
 // where none does and the pod wants a slice, the one that a label names or the only one there is.
 func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.Size, explicit bool) []gpuContainer {
@@ -87,7 +79,7 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.
 		_, isNamed := named[c.Name]
 		_, isSpelled := r.spelled[c.Name]
 		switch g := (gpuContainer{c.Name, resource, init}); {
-		case resource.Name != "" || isNamed || isSpelled:
+		case resource.name != "" || isNamed || isSpelled:
 			found = append(found, g)
 		default:
 			silent = append(silent, g)
@@ -131,33 +123,40 @@ func (r *requestReader) namedContainer(labels labelRequest, found, silent []gpuC
 // container reads one container's request: its part of the annotation, else the labels; an accepted foreign spelling has
 // to agree with them.
 func (r *requestReader) container(g gpuContainer, labels labelRequest, named map[string]api.Size, req *api.Request) api.ContainerRequest {
-	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: labels.size}
+	out := api.ContainerRequest{Name: g.name, Resource: g.resource.name, GPUs: max(g.resource.count, 1), Size: labels.size}
 	source := labels.sizeFrom
 	if annotated, ok := named[g.name]; ok {
 		out.Size, source = annotated, "annotation "+api.AnnotationContainers
 	}
-	if !g.resource.Share.Zero() {
-		out.Quantity = g.resource.Share.String()
+	share := g.resource.share
+	if !share.Zero() {
+		out.Quantity = share.String()
 	}
 	if len(r.spelled) > 0 {
 		r.spelledIn(g, &out, source, req)
 	}
-	out.Threads = r.threads(&out)
-	r.recall(&out)
+	if r.recorded == nil {
+		out.Threads = r.threads(&out)
+	} else if out.Quantity == "" {
+		r.recall(&out)
+	}
 	out.Size.Compute = cmp.Or(out.Size.Compute, out.Threads)
-	if g.resource.Share.Zero() {
+	if share.Zero() {
 		return out
 	}
-	foreign, text, ok := r.foreign(g.resource)
-	if !ok {
+	text := fmt.Sprintf("%s: %q", g.resource.name, quantity.GPUText(g.resource.amount))
+	if !slices.Contains(r.policy.Accept, spellings.NameOfQuantities) {
+		r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
+			"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
+			text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, share)})
 		return out
 	}
 	req.Explicit = true
-	if out.Size.Named() && !api.SameSize(out.Size, foreign) {
+	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: share}) {
 		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
-	out.Size.Memory, out.Size.Fraction, out.Size.Class = foreign.Memory, foreign.Fraction, foreign.Class
+	out.Size.Memory, out.Size.Fraction, out.Size.Class = 0, share, ""
 	return out
 }
 
@@ -175,9 +174,9 @@ func (r *requestReader) namesShare() bool {
 }
 
 // threads is the share of compute in the container's own variable for MPS, if it is a number and nothing else sets a
-// share. In a pod of an earlier pass the variable is ours.
+// share. It is for pods without a record: in one of an earlier pass the variable is ours.
 func (r *requestReader) threads(c *api.ContainerRequest) int {
-	if r.recorded != nil || c.Size.Compute > 0 {
+	if c.Size.Compute > 0 {
 		return 0
 	}
 	spec, _ := podspec.ContainerNamed(&r.pod.Spec, c.Name)
@@ -195,9 +194,6 @@ func (r *requestReader) threads(c *api.ContainerRequest) int {
 // recall takes a container's request from the pod's record, if its resources are unchanged since then. The labels,
 // which are the author's, win over the record.
 func (r *requestReader) recall(c *api.ContainerRequest) {
-	if r.recorded == nil || c.Quantity != "" {
-		return
-	}
 	for _, was := range r.recorded.Containers {
 		if was.Name != c.Name || was.Resource != c.Resource || was.GPUs != c.GPUs {
 			continue
@@ -213,27 +209,6 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 	}
 }
 
-// foreign reads a spelling of another system, or denies a fraction that policy does not accept.
-func (r *requestReader) foreign(res spellings.Resource) (api.Size, string, bool) {
-	for _, s := range spellings.All() {
-		if s.Read == nil {
-			continue
-		}
-		found, text, ok := s.Read(res)
-		if !ok {
-			continue
-		}
-		if !slices.Contains(r.policy.Accept, s.Name) {
-			r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
-				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
-				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, found.Fraction)})
-			return api.Size{}, "", false
-		}
-		return found, text, true
-	}
-	return api.Size{}, "", false
-}
-
 func (r *requestReader) deny(reason, detail string) {
 	r.violations = append(r.violations, *Invalid(reason, detail))
 }
@@ -241,7 +216,7 @@ func (r *requestReader) deny(reason, detail string) {
 // gpuContainer is a container that may get a GPU.
 type gpuContainer struct {
 	name     string
-	resource spellings.Resource
+	resource gpuResource
 	init     bool
 }
 

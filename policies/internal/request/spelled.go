@@ -89,10 +89,10 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, sou
 	f, own := r.spelled[g.name]
 	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
 	switch {
-	case gpus > 0 && g.resource.Count > 0 && g.resource.Count != gpus:
+	case gpus > 0 && g.resource.count > 0 && g.resource.count != gpus:
 		r.deny("two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
-			g.name, g.resource.Name, g.resource.Count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
-	case gpus > 0 && g.resource.Share.Zero():
+			g.name, g.resource.name, g.resource.count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
+	case gpus > 0 && g.resource.share.Zero():
 		out.GPUs = gpus
 	}
 	if !own {

@@ -18,8 +18,6 @@ type Spelling struct {
 	Schedulers []string
 	// FirstContainer reports whether a request that names no container is for the first one.
 	FirstContainer bool
-	// Read returns the request in a GPU resource's own quantity; ok is false if there is none.
-	Read func(Resource) (found api.Size, text string, ok bool)
 
 	complete func(*collected) error // nil: each amount is of each device
 }
