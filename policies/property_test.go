@@ -324,7 +324,7 @@ func TestScenariosOfTampering(t *testing.T) {
 			alone[c.d.Violations[0].Reason] = true
 		}
 	}
-	for _, r := range rules.All() {
+	for _, r := range rules.All {
 		if !alone[r.Reason] {
 			t.Errorf("no scenario is denied for %s alone", r.Reason)
 		}

@@ -13,16 +13,14 @@ import (
 
 // capabilities denies rights by which a container could stop or read its guard, mount the node's devices, or load code
 // into its kernel.
-func capabilities() Rule {
-	return Rule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
-		for c := range podspec.EveryContainer(&s.Pod.Spec) {
-			if names := BeyondSlice(c.SecurityContext); len(names) > 0 {
-				found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
-			}
+var capabilities = Rule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
+	for c := range podspec.EveryContainer(&s.Pod.Spec) {
+		if names := BeyondSlice(c.SecurityContext); len(names) > 0 {
+			found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
 		}
-		return found
-	}, Instead: "remove what is named"}
-}
+	}
+	return found
+}, Instead: "remove what is named"}
 
 // BeyondSlice lists added capabilities that a slice does not go with, as they are written. Container runtimes take them
 // in any case, with and without the prefix.

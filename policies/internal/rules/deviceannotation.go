@@ -14,17 +14,15 @@ import (
 )
 
 // deviceAnnotation denies annotations by which a container runtime, or a plugin of one, gives a pod devices.
-func deviceAnnotation() Rule {
-	return Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
-		for key, value := range s.Pod.Annotations {
-			if injectsDevices(key, value) {
-				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
-			}
+var deviceAnnotation = Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+	for key, value := range s.Pod.Annotations {
+		if injectsDevices(key, value) {
+			found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
 		}
-		slices.Sort(found)
-		return found
-	}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
-}
+	}
+	slices.Sort(found)
+	return found
+}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
 
 // AddedDevices denies annotations that take devices and that an update adds to a live pod or changes.
 func AddedDevices(old, updated *corev1.Pod) []api.Violation {
@@ -34,12 +32,11 @@ func AddedDevices(old, updated *corev1.Pod) []api.Violation {
 			added[key] = value
 		}
 	}
-	r := deviceAnnotation()
-	found := r.Find(Subject{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: added}}})
+	found := deviceAnnotation.Find(Subject{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: added}}})
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: r.Reason, Detail: message.ShortList(found) + "; leave it out of the change"}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: deviceAnnotation.Reason, Detail: message.ShortList(found) + "; leave it out of the change"}}
 }
 
 // injector is a kind of annotation that gives a pod devices.

@@ -15,17 +15,15 @@ import (
 const deviceMounts = "/run/nvidia-container-devices"
 
 // deviceMount denies mounts that name devices: whatever is mounted there, the runtime gives the container the device.
-func deviceMount() Rule {
-	return Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
-		for c := range podspec.EveryContainer(&s.Pod.Spec) {
-			if m := NamesDevice(c.VolumeMounts); m != "" {
-				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
-					c.Name, message.Quote(m)))
-			}
+var deviceMount = Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+	for c := range podspec.EveryContainer(&s.Pod.Spec) {
+		if m := NamesDevice(c.VolumeMounts); m != "" {
+			found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
+				c.Name, message.Quote(m)))
 		}
-		return found
-	}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
-}
+	}
+	return found
+}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
 
 // NamesDevice returns a mount's path by which a container takes devices, or "".
 func NamesDevice(mounts []corev1.VolumeMount) string {

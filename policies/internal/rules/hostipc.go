@@ -12,22 +12,19 @@ import (
 
 // hostIPC denies the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see HostIPCElsewhere.
-func hostIPC() Rule {
-	return Rule{Reason: "hostIPC in a slice", Find: func(s Subject) []string {
-		if !s.Pod.Spec.HostIPC || slices.ContainsFunc(s.Pools, func(p pools.Pool) bool { return p.Provider().HostIPC }) {
-			return nil
-		}
-		return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
-	}, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
-}
+var hostIPC = Rule{Reason: "hostIPC in a slice", Find: func(s Subject) []string {
+	if !s.Pod.Spec.HostIPC || slices.ContainsFunc(s.Pools, func(p pools.Pool) bool { return p.Provider().HostIPC }) {
+		return nil
+	}
+	return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
+}, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
 
 // HostIPCElsewhere denies a pool whose slices need no IPC namespace of the node's to a pod that has it.
 func HostIPCElsewhere(pod *corev1.Pod, pool *pools.Pool) *api.Violation {
 	if !pod.Spec.HostIPC || pool.Provider().HostIPC {
 		return nil
 	}
-	r := hostIPC()
-	return &api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + r.Instead}
+	return &api.Violation{Rule: api.RuleTamper, Reason: hostIPC.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + hostIPC.Instead}
 }
 
 // UnpromisedHostIPC denies the node's IPC namespace to a pod whose promised slice does not need it.
@@ -35,6 +32,5 @@ func UnpromisedHostIPC(pod *corev1.Pod, promise *promise.Promise) []api.Violatio
 	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
 		return nil
 	}
-	r := hostIPC()
-	return []api.Violation{{Rule: api.RuleTamper, Reason: r.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + r.Instead}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: hostIPC.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + hostIPC.Instead}}
 }

@@ -17,25 +17,23 @@ import (
 // CDI specifications, sockets, the state, programs and configuration of kubelet, container runtime, etcd and the node's
 // own services, programs that run as root there, and every directory above one of them. Other mounts of the node are a
 // matter of Pod Security.
-func hostPath() Rule {
-	return Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
-		for _, v := range s.Pod.Spec.Volumes {
-			if v.HostPath == nil {
-				continue
-			}
-			held := heldPath(v.HostPath.Path, s.MPS)
-			switch {
-			case held == "":
-			case MayBeRead(v) && onlyRead(s.Pod, v.Name):
-			case MayBeRead(v):
-				found = append(found, fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
-			default:
-				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
-			}
+var hostPath = Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
+	for _, v := range s.Pod.Spec.Volumes {
+		if v.HostPath == nil {
+			continue
 		}
-		return found
-	}, Instead: "remove it: a slice brings the devices and mounts that it needs"}
-}
+		held := heldPath(v.HostPath.Path, s.MPS)
+		switch {
+		case held == "":
+		case MayBeRead(v) && onlyRead(s.Pod, v.Name):
+		case MayBeRead(v):
+			found = append(found, fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
+		default:
+			found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
+		}
+	}
+	return found
+}, Instead: "remove it: a slice brings the devices and mounts that it needs"}
 
 // MayBeRead reports whether a volume is of a held path, and may be read: it has the names of hosts, the time zone or certificates.
 func MayBeRead(v corev1.Volume) bool {

@@ -58,7 +58,7 @@ func TestHostPathToRead(t *testing.T) {
 		"keys":                     {pod("/etc/pki/tls/private", true), "which reaches /etc"},
 		"a name that begins alike": {pod("/etc/passwd-", true), "which reaches /etc"},
 	} {
-		if found := strings.Join(hostPath().Find(Subject{Pod: tt.pod}), ""); (found == "") != (tt.says == "") || !strings.Contains(found, tt.says) {
+		if found := strings.Join(hostPath.Find(Subject{Pod: tt.pod}), ""); (found == "") != (tt.says == "") || !strings.Contains(found, tt.says) {
 			t.Errorf("%s: %q, want %q", name, found, tt.says)
 		}
 	}
@@ -73,7 +73,7 @@ func TestUnconfined(t *testing.T) {
 	} {
 		for kind, denied := range map[string]bool{"spc_t": true, "unconfined_t": true, "container_t": false, "nvidia_container_t": false, "": false} {
 			options.Type = kind
-			if found := privileged().Find(Subject{Pod: &corev1.Pod{Spec: spec}}); (len(found) == 1) != denied {
+			if found := privileged.Find(Subject{Pod: &corev1.Pod{Spec: spec}}); (len(found) == 1) != denied {
 				t.Errorf("%s of type %q: %q", name, kind, found)
 			}
 		}

@@ -10,22 +10,20 @@ import (
 )
 
 // privileged denies containers that have every device of the node, whatever they requested.
-func privileged() Rule {
-	return Rule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
-		for c := range podspec.EveryContainer(&s.Pod.Spec) {
-			if IsPrivileged(c.SecurityContext) {
-				found = append(found, fmt.Sprintf("container %q sets securityContext.privileged, which gives it every GPU of the node", c.Name))
-			}
-			if c.SecurityContext != nil && Unconfined(c.SecurityContext.SELinuxOptions) {
-				found = append(found, fmt.Sprintf("container %q sets securityContext.seLinuxOptions.type %q, by which SELinux confines nothing", c.Name, c.SecurityContext.SELinuxOptions.Type))
-			}
+var privileged = Rule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
+	for c := range podspec.EveryContainer(&s.Pod.Spec) {
+		if IsPrivileged(c.SecurityContext) {
+			found = append(found, fmt.Sprintf("container %q sets securityContext.privileged, which gives it every GPU of the node", c.Name))
 		}
-		if pod := s.Pod.Spec.SecurityContext; pod != nil && Unconfined(pod.SELinuxOptions) {
-			found = append(found, fmt.Sprintf("spec.securityContext.seLinuxOptions.type is %q, by which SELinux confines nothing", pod.SELinuxOptions.Type))
+		if c.SecurityContext != nil && Unconfined(c.SecurityContext.SELinuxOptions) {
+			found = append(found, fmt.Sprintf("container %q sets securityContext.seLinuxOptions.type %q, by which SELinux confines nothing", c.Name, c.SecurityContext.SELinuxOptions.Type))
 		}
-		return found
-	}, Instead: "remove it"}
-}
+	}
+	if pod := s.Pod.Spec.SecurityContext; pod != nil && Unconfined(pod.SELinuxOptions) {
+		found = append(found, fmt.Sprintf("spec.securityContext.seLinuxOptions.type is %q, by which SELinux confines nothing", pod.SELinuxOptions.Type))
+	}
+	return found
+}, Instead: "remove it"}
 
 // Unconfined reports whether SELinux lets a process of the type reach the node's own files: the types of the node's own
 // services, under which no container runs by itself.

@@ -12,7 +12,7 @@ func TestThreatsPageNamesRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(string(page)), " ") // without its line breaks
-	for _, r := range All() {
+	for _, r := range All {
 		if !strings.Contains(text, `"`+r.Reason+`"`) {
 			t.Errorf("no line names the rule %q", r.Reason)
 		}
