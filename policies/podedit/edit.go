@@ -55,7 +55,17 @@ type editList []edit
 // Apply returns pod as the Promise describes it: a copy, the pod itself is not changed. Edits of an older Promise on
 // the pod that this one does not write are reverted. Applying twice is applying once.
 func Apply(p *promise.Promise, pod *corev1.Pod) *corev1.Pod {
-	return edits(nil).apply(pod, carried(pod, p), p)
+	old := new(promise.Promise)
+	switch text := pod.Annotations[api.AnnotationPromise]; {
+	case text == "":
+	case text == p.Encode():
+		old = p
+	default:
+		if there, err := checked(promise.Decode(text)); err == nil {
+			old = there
+		}
+	}
+	return edits(nil).apply(pod, old, p)
 }
 
 // apply is Apply to a pod that carries old.
@@ -68,23 +78,6 @@ func (l editList) apply(pod *corev1.Pod, old, next *promise.Promise) *corev1.Pod
 		e.Apply(out, old, next)
 	}
 	return out
-}
-
-// carried returns the Promise on the pod: next itself where it is that one, an empty one where there is none that can be
-// read.
-func carried(pod *corev1.Pod, next *promise.Promise) *promise.Promise {
-	text, ok := pod.Annotations[api.AnnotationPromise]
-	if !ok {
-		return new(promise.Promise)
-	}
-	if text == next.Encode() {
-		return next
-	}
-	old, err := checked(promise.Decode(text))
-	if err != nil {
-		return new(promise.Promise)
-	}
-	return old
 }
 
 // checked denies a Promise that was read if its pod requested resources of no other system: whoever writes a pod writes

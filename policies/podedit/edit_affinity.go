@@ -13,8 +13,46 @@ import (
 // affinityEdit is the required node affinity that keeps the pod on the pools it was planned for.
 type affinityEdit struct{}
 
+// Apply ANDs the terms into each required term of the pod. They may be there already, from an earlier pass: then a term that
+// has them stays as it is. Else they are added even if the author wrote some of the same, so that removeRequiredTerms can
+// remove exactly the added ones.
 func (affinityEdit) Apply(pod *corev1.Pod, old, next *promise.Promise) {
-	addRequiredTerms(&pod.Spec, next.Affinity, sameTerms(old.Affinity, next.Affinity))
+	spec, terms := &pod.Spec, next.Affinity
+	if len(terms) == 0 {
+		return
+	}
+	terms = (&corev1.NodeSelector{NodeSelectorTerms: terms}).DeepCopy().NodeSelectorTerms
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	node := spec.Affinity.NodeAffinity
+	if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+	}
+	required := node.RequiredDuringSchedulingIgnoredDuringExecution
+	if len(required.NodeSelectorTerms) == 0 {
+		required.NodeSelectorTerms = terms
+		return
+	}
+	carried := sameTerms(old.Affinity, terms)
+	var out []corev1.NodeSelectorTerm
+	for _, have := range required.NodeSelectorTerms {
+		kept := len(have.MatchExpressions)+len(have.MatchFields) == 0 || // it matches no node, and would match ours
+			carried && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return podspec.RunOf(have, t) >= 0 })
+		if kept {
+			out = append(out, have)
+			continue
+		}
+		for _, t := range terms {
+			joined := *have.DeepCopy()
+			joined.MatchExpressions = append(joined.MatchExpressions, t.DeepCopy().MatchExpressions...)
+			out = append(out, joined)
+		}
+	}
+	required.NodeSelectorTerms = out
 }
 
 // Revert leaves terms that next writes again in place: terms that another webhook wrote behind them keep their place.
@@ -37,48 +75,7 @@ func (affinityEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 	}
 }
 
-// addRequiredTerms ANDs the terms into each required term of the pod. carried reports that they may be there already,
-// from an earlier pass: then a term that has them stays as it is. Else they are added even if the author wrote some of
-// the same, so that removeRequiredTerms can remove exactly the added ones.
-func addRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm, carried bool) {
-	if len(terms) == 0 {
-		return
-	}
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
-	}
-	if spec.Affinity.NodeAffinity == nil {
-		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	node := spec.Affinity.NodeAffinity
-	if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
-	}
-	required := node.RequiredDuringSchedulingIgnoredDuringExecution
-	if len(required.NodeSelectorTerms) == 0 {
-		required.NodeSelectorTerms = deepCopyTerms(terms)
-		return
-	}
-	var out []corev1.NodeSelectorTerm
-	for _, have := range required.NodeSelectorTerms {
-		if len(have.MatchExpressions)+len(have.MatchFields) == 0 { // it matches no node, and would match ours
-			out = append(out, have)
-			continue
-		}
-		if carried && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return podspec.RunOf(have, t) >= 0 }) {
-			out = append(out, have)
-			continue
-		}
-		for _, t := range deepCopyTerms(terms) {
-			joined := *have.DeepCopy()
-			joined.MatchExpressions = append(joined.MatchExpressions, t.MatchExpressions...)
-			out = append(out, joined)
-		}
-	}
-	required.NodeSelectorTerms = out
-}
-
-// removeRequiredTerms removes the terms that addRequiredTerms added.
+// removeRequiredTerms removes the terms that Apply added.
 func removeRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
 	required := requiredNodes(spec)
 	if len(terms) == 0 || required == nil {
@@ -125,12 +122,4 @@ func sameTerms(a, b []corev1.NodeSelectorTerm) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.NodeSelectorTerm) bool {
 		return podspec.SameExpressions(a.MatchExpressions, b.MatchExpressions)
 	})
-}
-
-func deepCopyTerms(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
-	out := make([]corev1.NodeSelectorTerm, len(terms))
-	for i := range terms {
-		terms[i].DeepCopyInto(&out[i])
-	}
-	return out
 }

@@ -15,7 +15,7 @@ type argsEdit struct{}
 func (argsEdit) Apply(pod *corev1.Pod, _, next *promise.Promise) {
 	for i := range next.Containers {
 		p := &next.Containers[i]
-		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil {
+		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil && len(p.Args) > 0 {
 			c.Args = append(withoutArgs(c.Args, p.Args), p.Args...)
 		}
 	}

@@ -3,6 +3,7 @@ package podedit
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ func Operations(text []byte, before, after *corev1.Pod) []jsonpatch.Operation {
 		return nil
 	}
 	var d differ
-	d.fields(fieldsIn(text), reflect.ValueOf(*before), reflect.ValueOf(*after))
+	d.fields(maps.Collect(partsOf(text)), reflect.ValueOf(*before), reflect.ValueOf(*after))
 	return d.ops
 }
 
@@ -42,7 +43,7 @@ func ChangedPaths(before, after *corev1.Pod) []string {
 		panic("encode pod: " + err.Error()) // a typed pod can be encoded
 	}
 	d := differ{named: true}
-	d.fields(fieldsIn(text), reflect.ValueOf(*before), reflect.ValueOf(*after))
+	d.fields(maps.Collect(partsOf(text)), reflect.ValueOf(*before), reflect.ValueOf(*after))
 	out := make([]string, len(d.ops))
 	for i, op := range d.ops {
 		out[i] = strings.TrimPrefix(op.Path, "/")
@@ -116,9 +117,9 @@ func (d *differ) value(raw jsontext.Value, before, after reflect.Value) {
 	b, a := reflect.Indirect(before), reflect.Indirect(after)
 	switch kind, has := b.Kind(), raw.Kind(); {
 	case kind == reflect.Struct && has == '{':
-		d.fields(fieldsIn(raw), b, a)
+		d.fields(maps.Collect(partsOf(raw)), b, a)
 	case kind == reflect.Map && has == '{':
-		d.entries(fieldsIn(raw), b, a)
+		d.entries(maps.Collect(partsOf(raw)), b, a)
 	case kind == reflect.Slice && has == '[' && d.list(raw, b, a):
 	case equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
 	case !stands(raw):
@@ -143,6 +144,9 @@ func (d *differ) fields(raw map[string]jsontext.Value, before, after reflect.Val
 		d.under(name, raw[name], unlessEmpty(b), unlessEmpty(a))
 	}
 }
+
+// stands reports whether there is a value.
+func stands(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }
 
 // unlessEmpty is the field, or an invalid value where JSON leaves it out.
 func unlessEmpty(field reflect.Value) reflect.Value {
@@ -179,7 +183,10 @@ func (d *differ) entries(raw map[string]jsontext.Value, before, after reflect.Va
 // true when its operation runs. A list whose common elements changed their order is replaced whole. It returns false if
 // the text has other elements.
 func (d *differ) list(text jsontext.Value, before, after reflect.Value) bool {
-	raw := elementsIn(text)
+	var raw []jsontext.Value
+	for _, value := range partsOf(text) {
+		raw = append(raw, value)
+	}
 	if len(raw) != before.Len() {
 		return false
 	}

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -67,21 +68,14 @@ func constraintsOf(pod *corev1.Pod) *constraints {
 	}
 	_, c.byName = pod.Spec.NodeSelector[corev1.LabelHostname]
 	if c.terms != nil {
-		for i := range c.terms.NodeSelectorTerms {
-			c.byName = c.byName || termNames(&c.terms.NodeSelectorTerms[i])
-		}
+		c.byName = c.byName || slices.ContainsFunc(c.terms.NodeSelectorTerms, termNames)
 	}
 	return c
 }
 
 // termNames reports whether a term can distinguish nodes by name.
-func termNames(term *corev1.NodeSelectorTerm) bool {
-	for i := range term.MatchExpressions {
-		if term.MatchExpressions[i].Key == corev1.LabelHostname {
-			return true
-		}
-	}
-	return len(term.MatchFields) > 0
+func termNames(term corev1.NodeSelectorTerm) bool {
+	return len(term.MatchFields) > 0 || slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname })
 }
 
 // stageOf is the furthest that the pod comes with nodes of one kind, and the taint that stops it there. toCome reports whether

@@ -54,26 +54,20 @@ func Decode(raw []byte) (Raw, *api.Violation, error) {
 			return Raw{}, v, err
 		}
 	}
-	pod, err := read(raw)
-	if err != nil {
+	pod := new(corev1.Pod)
+	if jsonv2.Unmarshal(raw, pod) == nil { // as the API server reads it, in half of the time
+		return Raw{Pod: pod, Text: raw}, nil, nil
+	}
+	// The API server's decoder has its own reading of repeated names and invalid UTF-8. Its errors are the same each
+	// time.
+	pod = new(corev1.Pod)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
 		if v, _ := checkQuantities(raw); v != nil { // it names the quantity that is none
 			return Raw{}, v, nil
 		}
 		return Raw{}, nil, fmt.Errorf("read pod: %w", err)
 	}
 	return Raw{Pod: pod, Text: raw}, nil, nil
-}
-
-// read reads a pod as the API server reads it, in half of the time.
-func read(text []byte) (*corev1.Pod, error) {
-	fast := new(corev1.Pod)
-	if jsonv2.Unmarshal(text, fast) == nil {
-		return fast, nil
-	}
-	// The API server's decoder has its own reading of repeated names and invalid UTF-8. Its errors are the same each
-	// time.
-	exact := new(corev1.Pod)
-	return exact, kjson.UnmarshalCaseSensitivePreserveInts(text, exact)
 }
 
 func sizeViolation(format string, args ...any) *api.Violation {

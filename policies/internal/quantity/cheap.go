@@ -9,7 +9,13 @@ func AllCheap(text []byte) bool {
 		n := 1
 		switch first := text[0]; {
 		case first == '"':
-			n += stringLength(text[1:])
+			for n < len(text) && text[n] != '"' {
+				if text[n] == '\\' {
+					n++
+				}
+				n++
+			}
+			n = min(n, len(text))
 			if mayBeCostly(text[1:n]) {
 				return false
 			}
@@ -25,17 +31,6 @@ func AllCheap(text []byte) bool {
 		text = text[min(n, len(text)):]
 	}
 	return true
-}
-
-// stringLength is how far the quote is that ends a string.
-func stringLength(text []byte) (n int) {
-	for n < len(text) && text[n] != '"' {
-		if text[n] == '\\' {
-			n++
-		}
-		n++
-	}
-	return min(n, len(text))
 }
 
 // mayBeCostly reports whether a text has only the characters of quantities, and more digits or a larger exponent than
