@@ -6,6 +6,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -28,7 +31,7 @@ func TestGuardFailures(t *testing.T) {
 			if name := d.Rewrite(in.Pod).Spec.RuntimeClassName; name != nil {
 				class = *name
 			}
-			access := d.Promise.Guard.Access(class)
+			access := policies.AccessOf(d.Promise.Guard, class)
 			seen[access] = true
 			in.Pools = slices.Clone(in.Pools)
 			for i := range in.Pools {
@@ -49,4 +52,19 @@ func TestGuardFailures(t *testing.T) {
 
 func plansGuard(p *promise.Promise) bool {
 	return slices.ContainsFunc(p.Planned.Containers, func(c promise.PlannedContainer) bool { return slices.Contains(c.Tiers, api.TierGuard) })
+}
+
+func TestAccessOf(t *testing.T) {
+	t.Parallel()
+	devices := []podspec.Variable{{Name: nvidia.EnvVisibleDevices, Value: "all"}}
+	for want, g := range map[string]promise.Guard{
+		modes.AccessClaim:  {Claims: []string{"gpuslice"}, SidecarEnv: devices},
+		modes.AccessCDI:    {Annotations: map[string]string{"cdi.k8s.io/a": "b"}, SidecarEnv: devices},
+		modes.AccessEnv:    {SidecarEnv: devices},
+		modes.AccessVolume: {SidecarEnv: []podspec.Variable{{Name: "OTHER", Value: "all"}}},
+	} {
+		if got := policies.AccessOf(&g, "nvidia"); got != modes.DescribeAccess(want, "nvidia") {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 }

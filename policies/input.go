@@ -1,14 +1,20 @@
 package policies
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
@@ -67,4 +73,18 @@ func (in Input) GPUClaims() accounting.PodClaims {
 // GuardAccess returns how guards of the namespace's pods reach the driver on a pool, or why they do not.
 func GuardAccess(in Input, pool *pools.Pool) (how, why string) {
 	return plan.DescribeGuardAccess(in.planning(), pool)
+}
+
+// AccessOf is how the promised guard of a pod with the runtime class ("": the node's default) reaches the driver.
+func AccessOf(g *promise.Guard, runtimeClass string) string {
+	way := modes.AccessVolume
+	switch {
+	case len(g.Claims) > 0:
+		way = modes.AccessClaim
+	case len(g.Annotations) > 0:
+		way = modes.AccessCDI
+	case slices.ContainsFunc(g.SidecarEnv, func(v podspec.Variable) bool { return v.Name == nvidia.EnvVisibleDevices }):
+		way = modes.AccessEnv
+	}
+	return modes.DescribeAccess(way, runtimeClass)
 }

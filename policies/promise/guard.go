@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/internal/modes"
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -46,18 +44,4 @@ func (g *Guard) Limits() (limits.Limits, error) {
 		}
 		return g.Env[i].Value, true
 	})
-}
-
-// Access is how the guard of a pod with the runtime class ("": the node's default) reaches the driver.
-func (g *Guard) Access(runtimeClass string) string {
-	way := modes.AccessVolume
-	switch {
-	case len(g.Claims) > 0:
-		way = modes.AccessClaim
-	case len(g.Annotations) > 0:
-		way = modes.AccessCDI
-	case slices.ContainsFunc(g.SidecarEnv, func(v podspec.Variable) bool { return v.Name == nvidia.EnvVisibleDevices }):
-		way = modes.AccessEnv
-	}
-	return modes.DescribeAccess(way, runtimeClass)
 }

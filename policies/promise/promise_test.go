@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/modes"
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -108,21 +106,6 @@ func TestHasClaim(t *testing.T) {
 		spec := &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{c.claim}}
 		if p.HasClaim(&c.claim) != c.want || p.Containers[1].ClaimedBy(spec) != c.want || !p.Containers[0].ClaimedBy(spec) {
 			t.Errorf("%s: it has the claim: %v", name, !c.want)
-		}
-	}
-}
-
-func TestAccess(t *testing.T) {
-	t.Parallel()
-	devices := []podspec.Variable{{Name: nvidia.EnvVisibleDevices, Value: "all"}}
-	for want, g := range map[string]Guard{
-		modes.AccessClaim:  {Claims: []string{"gpuslice"}, SidecarEnv: devices},
-		modes.AccessCDI:    {Annotations: map[string]string{"cdi.k8s.io/a": "b"}, SidecarEnv: devices},
-		modes.AccessEnv:    {SidecarEnv: devices},
-		modes.AccessVolume: {SidecarEnv: []podspec.Variable{{Name: "OTHER", Value: "all"}}},
-	} {
-		if got := g.Access("nvidia"); got != modes.DescribeAccess(want, "nvidia") {
-			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -93,10 +93,10 @@ func count(verbose bool) error {
 		request review.Request
 		most    int
 	}{
-		{"mutate CREATE", mutating, create, 350},
-		{"validate CREATE, no quota", validating, created, 130},
-		{"mutate UPDATE", mutating, update, 100},
-		{"validate UPDATE", validating, update, 100},
+		{"mutate CREATE", mutating, create, 270},
+		{"validate CREATE, no quota", validating, created, 115},
+		{"mutate UPDATE", mutating, update, 90},
+		{"validate UPDATE", validating, update, 90},
 	} {
 		functions, err := functionsOf(c.handler, c.request)
 		if err != nil {

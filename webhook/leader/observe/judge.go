@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
@@ -118,7 +119,7 @@ func guardReport(pod *corev1.Pod, promise *promise.Promise, notices []Notice, no
 	if pod.Spec.RuntimeClassName != nil {
 		runtimeClass = *pod.Spec.RuntimeClassName
 	}
-	r = guardaccess.Report{Access: promise.Guard.Access(runtimeClass), Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
+	r = guardaccess.Report{Access: policies.AccessOf(promise.Guard, runtimeClass), Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
 	var resumed time.Time
 	for _, n := range notices {
 		switch {
