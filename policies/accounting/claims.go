@@ -68,12 +68,8 @@ func (p PodClaims) asPromised(given *promise.Promise) func(*corev1.PodResourceCl
 }
 
 // Taken lists, sorted, the ways in which the pod claims GPUs, without the claims that are ours.
-func (p PodClaims) Taken(ours func(*corev1.PodResourceClaim) bool) []string {
-	return described(p.claimedGPUs(ours))
-}
-
-func described(claimed []claimedGPUs) (found []string) {
-	for _, c := range claimed {
+func (p PodClaims) Taken(ours func(*corev1.PodResourceClaim) bool) (found []string) {
+	for _, c := range p.claimedGPUs(ours) {
 		found = append(found, c.what)
 	}
 	slices.Sort(found)

@@ -62,13 +62,9 @@ func (a Size) Describe() string {
 
 // Bounded checks a size against the bounds of labels and the annotation.
 func (a Size) Bounded() error {
-	sizes := 0
-	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
-		if said {
-			sizes++
-		}
-	}
-	if sizes > 1 || a.Compute < 0 || a.Compute > 100 || a.Processes < 0 || a.Processes > MaxProcesses {
+	inside := true
+	a.Check(func(field, _ string, _ ...any) { inside = inside && field == "memoryLimit" }) // whose least follows from a label elsewhere
+	if !inside {
 		return errors.New("it is out of range")
 	}
 	return nil

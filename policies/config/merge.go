@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // mergeRule limits a tenant's own document in one field of the authority's policy.
@@ -119,17 +120,10 @@ func (p *Policy) TightenErrors(tenant *Policy) (problems []error) {
 // TightenWarnings are a tenant's settings without effect, since the policy's own limit is reached first.
 func (p *Policy) TightenWarnings(tenant *Policy) (warnings []string) {
 	whole, wish := p.Quota.Whole(), tenant.Quota.Whole()
-	for _, f := range []struct {
-		name   string
-		looser bool
-	}{
-		{"memory", wish.Memory != nil && whole.Memory != nil && *wish.Memory > *whole.Memory},
-		{"slices", wish.Slices != nil && whole.Slices != nil && *wish.Slices > *whole.Slices},
-		{"gpus", wish.GPUs != nil && whole.GPUs != nil && *wish.GPUs > *whole.GPUs},
-		{"devices", wish.Devices != nil && whole.Devices != nil && *wish.Devices > *whole.Devices},
-	} {
-		if f.looser {
-			warnings = append(warnings, fmt.Sprintf("quota.%s has no effect: it is more than that of policy %s, which holds beside it", f.name, p.Name))
+	for _, d := range quota.Dimensions() {
+		most, limited := d.Limit(whole)
+		if n, wished := d.Limit(wish); limited && wished && n > most {
+			warnings = append(warnings, fmt.Sprintf("quota.%s has no effect: it is more than that of policy %s, which holds beside it", d.Name, p.Name))
 		}
 	}
 	return warnings

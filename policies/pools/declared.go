@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -165,18 +166,8 @@ func (g *gathered) recall(remembered []Pool) {
 	}
 	r := &remembered[i]
 	p.OtherDriver = r.OtherDriver
-	if p.DeviceMemory == 0 {
-		p.DeviceMemory = r.DeviceMemory
-	}
-	if p.InstanceMemory == 0 {
-		p.InstanceMemory = r.InstanceMemory
-	}
-	if p.Replicas == 0 {
-		p.Replicas = r.Replicas
-	}
-	if p.Product == "" {
-		p.Product = r.Product
-	}
+	p.DeviceMemory, p.InstanceMemory = cmp.Or(p.DeviceMemory, r.DeviceMemory), cmp.Or(p.InstanceMemory, r.InstanceMemory)
+	p.Replicas, p.Product = cmp.Or(p.Replicas, r.Replicas), cmp.Or(p.Product, r.Product)
 	if p.DriverMajor == 0 {
 		p.DriverMajor, p.DriverMinor = r.DriverMajor, r.DriverMinor
 	}
@@ -204,7 +195,7 @@ func (p *Pool) LeavesOut(node *corev1.Node) string {
 	if !p.Granular {
 		return ""
 	}
-	offer := readOffer(node, p.Resource)
+	offer := OfferOf(node, p.Resource)
 	_, gke := node.Labels[labelGKESharing]
 	switch count := node.Labels[labelCount]; {
 	case gke:

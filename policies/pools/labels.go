@@ -50,8 +50,9 @@ type nodeReader struct {
 	pool   Pool
 }
 
-// readOffer returns a node's offer under resource: a Pool without a name, nodes or site.
-func readOffer(node *corev1.Node, resource string) Pool {
+// OfferOf returns the offer that a node's labels describe under the resource, at this time: a Pool without a name,
+// nodes or site. Its Strategy is "" if they are silent or contradict each other, its driver 0 if they are silent.
+func OfferOf(node *corev1.Node, resource string) Pool {
 	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource}}
 	base, renamed := strings.CutSuffix(resource, sharedSuffix)
 	switch {

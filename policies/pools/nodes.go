@@ -110,7 +110,7 @@ func (o *alike) same(node *corev1.Node, resources []string) bool {
 func readOffers(node *corev1.Node, names []string, byClass []Pool, spec config.PoolsSpec) []Pool {
 	offers := make([]Pool, len(names))
 	for i, name := range names {
-		offers[i] = readOffer(node, name)
+		offers[i] = OfferOf(node, name)
 	}
 	for _, offer := range byClass {
 		at, offered := slices.BinarySearch(names, offer.Resource)

@@ -21,7 +21,7 @@ type classOffers map[string][]Pool
 // of returns a node's offer under a resource name; ok is false if it offers nothing by that name.
 func (o classOffers) of(node *corev1.Node, resource string) (offer Pool, ok bool) {
 	if _, ok := node.Status.Allocatable[corev1.ResourceName(resource)]; ok {
-		return readOffer(node, resource), true
+		return OfferOf(node, resource), true
 	}
 	for _, offer := range o[node.Name] {
 		if offer.Resource == resource {
@@ -138,10 +138,9 @@ func (r *nodeReader) placeByLabels() {
 func classOffer(node *corev1.Node, class, driver, resource string, d *device) Pool {
 	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, DeviceDriver: driver, Product: d.product, MIGProfile: d.profile,
 		Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
-	switch {
-	case d.profile != "":
+	if d.profile != "" {
 		r.pool.InstanceMemory = d.memory
-	default:
+	} else {
 		r.pool.DeviceMemory = d.memory
 	}
 	switch {

@@ -146,36 +146,27 @@ func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 // DecodeNewer is Decode that also reads a newer version, as far as this build knows it: for who trusts the text.
 func DecodeNewer(text string) (*Promise, error) { return decodeAny(text, true) }
 
-// errMalformed replaces errors of the decoder, whose text varies for one cause.
-var errMalformed = errors.New("it is not a promise as gpuslice writes it")
-
-// decode reads the volumes last, which alone have quantities: whoever writes a pod writes the annotation, and "1e-10000000" takes
-// seconds. Names in a promise are the author's, and a container may be called 1e1000.
-func (p *Promise) decode(text []byte) error {
-	given := struct {
-		*Promise
-		Volumes jsontext.Value `json:"volumes"`
-	}{Promise: p}
-	if jsonv2.Unmarshal(text, &given) != nil {
-		return errMalformed
-	}
-	if !quantity.AllCheap(given.Volumes) {
-		return errors.New("it holds a quantity that is not read")
-	}
-	if len(given.Volumes) > 0 && jsonv2.Unmarshal(given.Volumes, &p.Volumes) != nil {
-		return errMalformed
-	}
-	return nil
-}
-
-// decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.
+// decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature. The volumes, which alone
+// have quantities, are read last: whoever writes a pod writes the annotation, and "1e-10000000" takes seconds. Names in a promise are the
+// author's, and a container may be called 1e1000.
 func decodeAny(text string, newer bool) (*Promise, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("the promise is longer than %d bytes", MaxText)
 	}
 	var p Promise
-	if err := p.decode([]byte(text)); err != nil {
-		return nil, fmt.Errorf("read promise: %w", err)
+	given := struct {
+		*Promise
+		Volumes jsontext.Value `json:"volumes"`
+	}{Promise: &p}
+	err := jsonv2.Unmarshal([]byte(text), &given)
+	switch {
+	case err == nil && !quantity.AllCheap(given.Volumes):
+		return nil, errors.New("read promise: it holds a quantity that is not read")
+	case err == nil && len(given.Volumes) > 0:
+		err = jsonv2.Unmarshal(given.Volumes, &p.Volumes)
+	}
+	if err != nil { // the decoder's words vary for one cause
+		return nil, errors.New("read promise: it is not a promise as gpuslice writes it")
 	}
 	if newer && p.Newer() {
 		return &p, nil

@@ -71,15 +71,8 @@ func merged(requested api.Size, s config.SliceSpec) api.Size {
 	if !requested.Named() {
 		requested.Memory, requested.Fraction, requested.Class = s.Memory, s.Fraction, s.Class
 	}
-	if requested.MemoryLimit == 0 {
-		requested.MemoryLimit = s.MemoryLimit
-	}
-	if requested.Compute == 0 {
-		requested.Compute = s.Compute
-	}
-	if requested.Processes == 0 {
-		requested.Processes = s.Processes
-	}
+	requested.MemoryLimit = cmp.Or(requested.MemoryLimit, s.MemoryLimit)
+	requested.Compute, requested.Processes = cmp.Or(requested.Compute, s.Compute), cmp.Or(requested.Processes, s.Processes)
 	return requested
 }
 

@@ -37,12 +37,7 @@ func HasClaimMade(pod *corev1.Pod, name string) bool {
 
 // NamesClaim reports whether the container has the devices of a claim of its pod's.
 func NamesClaim(c *corev1.Container, claim string) bool {
-	for i := range c.Resources.Claims {
-		if c.Resources.Claims[i].Name == claim {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Resources.Claims, func(have corev1.ResourceClaim) bool { return have.Name == claim })
 }
 
 // SetClaim gives a container a claim of its pod's, made of a template.

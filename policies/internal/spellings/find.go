@@ -37,13 +37,10 @@ const maxNames = 512
 // known are the spellings by the names that they read.
 var known = index(All())
 
-type vocabulary struct {
-	resources, words, selectors map[string]*Spelling
-	all                         []Spelling
-}
+type vocabulary struct{ resources, words, selectors map[string]*Spelling }
 
 func index(all []Spelling) vocabulary {
-	n := vocabulary{map[string]*Spelling{}, map[string]*Spelling{}, map[string]*Spelling{}, all}
+	n := vocabulary{map[string]*Spelling{}, map[string]*Spelling{}, map[string]*Spelling{}}
 	for i := range all {
 		s := &all[i]
 		for _, of := range []struct {

@@ -58,9 +58,7 @@ func slim(object runtime.Object) (runtime.Object, int) {
 	case *corev1.ConfigMap:
 		o.ManagedFields = nil
 		o.Annotations = maps.Clone(o.Annotations)
-		maps.DeleteFunc(o.Annotations, func(key, _ string) bool {
-			return slices.Contains([]string{corev1.LastAppliedConfigAnnotation}, key)
-		})
+		delete(o.Annotations, corev1.LastAppliedConfigAnnotation)
 	}
 	return object, 0
 }

@@ -28,17 +28,7 @@ func NewMutator(options Options, keys func() promise.Keys) *Mutator {
 
 // Handle implements review.Handler.
 func (m *Mutator) Handle(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
-	if fault := isPod(req); fault != nil {
-		return review.Answer{}, fault
-	}
-	switch {
-	case req.Namespace == m.Namespace:
-	case req.Operation == admissionv1.Create && req.SubResource == "":
-		return m.create(ctx, req)
-	case req.Operation == admissionv1.Update:
-		return m.update(ctx, req)
-	}
-	return review.Answer{}, nil
+	return m.handle(ctx, req, m.create, m.update)
 }
 
 // HandleOversized implements review.OversizedHandler.

@@ -123,12 +123,18 @@ func reportRequested() policies.Decision {
 	return policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: "report request"}
 }
 
-// isPod returns a Fault for any other object.
-func isPod(req review.Request) *review.Fault {
-	if req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
-		return review.Faultf(http.StatusBadRequest, "only pods of v1 are reviewed here, not %s", req.Kind.Kind)
+// handle answers reviews of pods: new ones by create, live ones by update.
+func (r reviewer) handle(ctx context.Context, req review.Request, create, update review.HandlerFunc) (review.Answer, *review.Fault) {
+	switch {
+	case req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}):
+		return review.Answer{}, review.Faultf(http.StatusBadRequest, "only pods of v1 are reviewed here, not %s", req.Kind.Kind)
+	case req.Namespace == r.Namespace:
+	case req.Operation == admissionv1.Create && req.SubResource == "":
+		return create(ctx, req)
+	case req.Operation == admissionv1.Update:
+		return update(ctx, req)
 	}
-	return nil
+	return review.Answer{}, nil
 }
 
 // orZero is the answer, if there is one.

@@ -34,17 +34,7 @@ func NewVerifier(options Options, trust Trust, quota *budgets.Checker) *Verifier
 
 // Handle implements review.Handler.
 func (v *Verifier) Handle(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
-	if fault := isPod(req); fault != nil {
-		return review.Answer{}, fault
-	}
-	switch {
-	case req.Namespace == v.Namespace:
-	case req.Operation == admissionv1.Create && req.SubResource == "":
-		return v.create(ctx, req)
-	case req.Operation == admissionv1.Update:
-		return v.update(ctx, req)
-	}
-	return review.Answer{}, nil
+	return v.handle(ctx, req, v.create, v.update)
 }
 
 // HandleOversized implements review.OversizedHandler. The API server calls for updates that change gpuslice's own
