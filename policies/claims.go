@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -56,11 +55,3 @@ func claimsSlice(in *Input, ours func(*corev1.PodResourceClaim) bool) *api.Viola
 
 // writtenAnew are the claims of a pod that has, or will have, a slice: gpuslice's own names are removed from it first.
 func writtenAnew(c *corev1.PodResourceClaim) bool { return podspec.IsOurClaim(c.Name) }
-
-// claimsUnsliced lists the denials for claims of a pod without a slice, from which nothing is removed.
-func claimsUnsliced(in *Input) []api.Violation {
-	if !slices.ContainsFunc(in.Pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return writtenAnew(&c) }) {
-		return nil
-	}
-	return checkClaims(in, func(*corev1.PodResourceClaim) bool { return false })
-}

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -103,8 +104,8 @@ func ungoverned(in Input) Decision {
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
 	found := rules.Find(rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}, false)
-	if len(in.Pod.Spec.ResourceClaims) > 0 {
-		found = append(claimsUnsliced(in), found...)
+	if slices.ContainsFunc(in.Pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return writtenAnew(&c) }) { // nothing is removed here
+		found = append(checkClaims(in, func(*corev1.PodResourceClaim) bool { return false }), found...)
 	}
 	if len(found) > 0 {
 		return denial(found...)

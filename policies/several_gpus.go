@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -29,7 +28,7 @@ func (c *creation) severalGPUs() Decision {
 	if name == "" {
 		return Decision{}
 	}
-	if !allowsWhole(in.Policy) {
+	if !slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool { return strategies.Named(name).Whole() }) {
 		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
 			"container %q requests %d GPUs, and policy %s allows %s only, which give one slice to a container; request one",
 			name, most, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
@@ -55,11 +54,6 @@ func (c *creation) severalGPUs() Decision {
 			shared.Describe(), api.ResourceGPU, api.LabelStrategy, strategies.OfUnit(strategies.UnitDevice).Name))
 	}
 	return d
-}
-
-// allowsWhole reports whether policy allows a strategy that gives whole devices.
-func allowsWhole(p *config.Policy) bool {
-	return slices.ContainsFunc(p.Strategies, func(name api.StrategyName) bool { return strategies.Named(name).Whole() })
 }
 
 // offersOfGPU returns a pool that gives the pod devices or instances of its own under the plain name, and one that gives

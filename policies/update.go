@@ -130,7 +130,10 @@ func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		found = append(checkUpdate(before, updated.Pod), checkDevices(old.Pod, updated.Pod)...)
+		found = checkUpdate(before, updated.Pod)
+		if updated.Pod.DeletionTimestamp == nil { // else it starts no container any more
+			found = append(found, rules.AddedDevices(old.Pod, updated.Pod)...)
+		}
 		if denied, warnings, err = checkImages(old.Pod, updated.Pod, governed); err != nil {
 			return Decision{}, err
 		}
@@ -247,12 +250,4 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	}
 	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
 		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
-}
-
-// checkDevices denies an update that would give a live pod devices. One that is being deleted starts no container any more.
-func checkDevices(old, updated *corev1.Pod) []api.Violation {
-	if updated.DeletionTimestamp != nil {
-		return nil
-	}
-	return rules.AddedDevices(old, updated)
 }

@@ -62,7 +62,12 @@ func Holding(p *promise.Promise, pod *corev1.Pod) quota.Holding {
 		if h.Classes == nil {
 			h.Classes = make(map[string]quota.Charge)
 		}
-		spans := spansOf(&pod.Spec, func(in *corev1.Container) quota.Charge { return chargeIn(p, c.Class, in.Name) })
+		spans := spansOf(&pod.Spec, func(in *corev1.Container) quota.Charge {
+			if own := p.Container(in.Name); own != nil && own.Class == c.Class {
+				return ChargeFor(p, own)
+			}
+			return quota.Charge{}
+		})
 		for i := range spans {
 			spans[i].Init = spans[i].Init && c.Claim == "" // a claim is held as long as the pod lives
 		}
@@ -78,14 +83,6 @@ func ChargeOn(p *promise.Promise, pod *corev1.Pod) quota.Charge {
 		return p.Charge
 	}
 	return p.Charge.Most(Peak(spansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return ChargeFor(p, p.Container(c.Name)) })))
-}
-
-// chargeIn returns the charge of the named container in a class.
-func chargeIn(p *promise.Promise, class, container string) quota.Charge {
-	if c := p.Container(container); c != nil && c.Class == class {
-		return ChargeFor(p, c)
-	}
-	return quota.Charge{}
 }
 
 // ChargeFor returns the charge of a promised container; nil is charged nothing.

@@ -2,7 +2,6 @@ package claims
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,9 +50,13 @@ func (t Template) Spec() resourcev1.ResourceClaimSpec {
 	if t.Share {
 		capacity["shares"] = *resource.NewQuantity(1, resource.DecimalSI)
 	}
+	selector := shared
+	if t.Of != 0 { // the driver's name is that of the domain of its capacities
+		selector = fmt.Sprintf("%s && device.capacity[device.driver].memory.asInteger() / %d == %d", shared, quantity.Mebibyte, t.Of)
+	}
 	exact := resourcev1.ExactDeviceRequest{
 		DeviceClassName: t.Class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(t.Count),
-		Selectors: chosenBy(t.selector()), Capacity: &resourcev1.CapacityRequirements{Requests: capacity},
+		Selectors: chosenBy(selector), Capacity: &resourcev1.CapacityRequirements{Requests: capacity},
 	}
 	devices := resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: Request, Exactly: &exact}}}
 	if t.Preferred != "" {
@@ -81,14 +84,6 @@ func chosenBy(expression string) []resourcev1.DeviceSelector {
 // beginsInstance begins the selector of instances of a profile.
 const beginsInstance = "!" + shared + " && device.attributes['" + nvidia.DRADriver + "'].profile == '"
 
-// selector chooses the devices. The driver's name is that of the domain of its capacities.
-func (t Template) selector() string {
-	if t.Of == 0 {
-		return shared
-	}
-	return fmt.Sprintf("%s && device.capacity[device.driver].memory.asInteger() / %d == %d", shared, quantity.Mebibyte, t.Of)
-}
-
 // Matches reports whether a claim's requests are those of the template.
 func (t Template) Matches(spec *resourcev1.ResourceClaimSpec) bool {
 	return equality.Semantic.DeepEqual(*spec, t.Spec())
@@ -107,7 +102,8 @@ func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
 	_, share := e.Capacity.Requests["shares"]
 	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share, Preferred: first}
 	if len(e.Selectors) == 1 && e.Selectors[0].CEL != nil {
-		t.Of = chosen(e.Selectors[0].CEL.Expression)
+		expression := e.Selectors[0].CEL.Expression
+		t.Of = mib(expression[strings.LastIndex(expression, " ")+1:]) // 0: any, or it is none of ours
 	}
 	return t, t.Validate() == nil && t.Matches(spec)
 }
@@ -158,10 +154,4 @@ func Named(pod *corev1.Pod) (out []*resourcev1.ResourceClaimTemplate) {
 		}
 	}
 	return out
-}
-
-// chosen is the memory of the devices that a selector chooses; 0: any, or it is none of ours.
-func chosen(expression string) quantity.MiB {
-	n, _ := strconv.ParseInt(expression[strings.LastIndex(expression, " ")+1:], 10, 64)
-	return quantity.MiB(n)
 }

@@ -48,7 +48,10 @@ func (volumesEdit) Revert(pod *corev1.Pod, _, next *promise.Promise) {
 func (volumesEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 	for was, c := range podspec.ContainerPairs(old, updated) {
 		p := given.Container(c.Name)
-		ours := func(m corev1.VolumeMount) bool { return podspec.IsOurs(m.Name) || mountsAt(p, m.MountPath) }
+		ours := func(m corev1.VolumeMount) bool {
+			at := func(have corev1.VolumeMount) bool { return have.MountPath == m.MountPath }
+			return podspec.IsOurs(m.Name) || p != nil && slices.ContainsFunc(p.Mounts, at)
+		}
 		c.VolumeMounts = podspec.RestoreList(c.VolumeMounts, was.VolumeMounts, ours,
 			func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 	}
@@ -70,8 +73,4 @@ func setMount(mounts []corev1.VolumeMount, m corev1.VolumeMount) []corev1.Volume
 
 func mounts(c *promise.Container, m corev1.VolumeMount) bool {
 	return c != nil && slices.ContainsFunc(c.Mounts, func(have corev1.VolumeMount) bool { return have.Name == m.Name && have.MountPath == m.MountPath })
-}
-
-func mountsAt(c *promise.Container, path string) bool {
-	return c != nil && slices.ContainsFunc(c.Mounts, func(have corev1.VolumeMount) bool { return have.MountPath == path })
 }

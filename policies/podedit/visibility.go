@@ -34,15 +34,11 @@ func ChoosesDevices(c *corev1.Container) bool {
 	named := 0
 	for _, e := range c.Env {
 		if e.Name == nvidia.EnvVisibleDevices {
-			if named++; named > 1 || !takesNothing(e) {
+			takesNothing := e.ValueFrom == nil && slices.Contains([]string{"", "none", nvidia.NoDevices}, e.Value)
+			if named++; named > 1 || !takesNothing {
 				return true
 			}
 		}
 	}
 	return named == 0 && podspec.VariableIndex(c.Env, nvidia.EnvCUDAVersion) >= 0
-}
-
-// takesNothing reports whether the runtime gives no device for a value.
-func takesNothing(e corev1.EnvVar) bool {
-	return e.ValueFrom == nil && slices.Contains([]string{"", "none", nvidia.NoDevices}, e.Value)
 }

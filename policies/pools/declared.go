@@ -57,7 +57,9 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 			}
 			matched++
 			if why := g.pool.LeavesOut(node); why != "" {
-				g.noteOnce("a node is left out: " + why)
+				if text := "a node is left out: " + why; !slices.Contains(g.pool.Notes, text) {
+					g.pool.Notes = append(g.pool.Notes, text)
+				}
 				continue
 			}
 			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
@@ -212,10 +214,4 @@ func (p *Pool) LeavesOut(node *corev1.Node) string {
 		return fmt.Sprintf("device memory: declared %s, and its labels say %s", p.DeviceMemory, offer.DeviceMemory)
 	}
 	return ""
-}
-
-func (g *gathered) noteOnce(text string) {
-	if !slices.Contains(g.pool.Notes, text) {
-		g.pool.Notes = append(g.pool.Notes, text)
-	}
 }

@@ -53,11 +53,6 @@ func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
 	return d, d.memory > 0 && (d.profile == "" || mig.NamesResource(d.profile))
 }
 
-// saysGPU reports whether the driver publishes a GPU: by its own name, by the device's type, or by a product where there is no type.
-func (d *device) saysGPU(driver string) bool {
-	return driver == nvidia.DRADriver || d.kind == typeGPU || d.kind == "" && d.product != ""
-}
-
 // mebibytes is an amount in whole MiB; 0 where it is none that a device has.
 func mebibytes(q resource.Quantity) quantity.MiB {
 	bytes, exact := q.AsInt64()

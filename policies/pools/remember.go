@@ -104,15 +104,6 @@ func offeringNodes(all []Pool) map[string]bool {
 	return out
 }
 
-// withoutNames leaves out the names of nodes: those to come have others.
-func withoutNames(all []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRequirement {
-	names := func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname }
-	if !slices.ContainsFunc(all, names) {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), names)
-}
-
 // withoutNodes are the remembered pools that nothing offers at the moment: their nodes are gone, or a plugin restarts.
 func withoutNodes(live []Pool, spec config.PoolsSpec, remembered []Pool) []Pool {
 	names := map[string]bool{}
@@ -126,7 +117,9 @@ func withoutNodes(live []Pool, spec config.PoolsSpec, remembered []Pool) []Pool 
 		}
 		names[p.Name] = true
 		p.Nodes, p.Agents = nil, false
-		p.Requirements = withoutNames(p.Requirements)
+		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == corev1.LabelHostname // nodes to come have other names
+		})
 		p.keepFree(spec.Reserve)
 		kept = append(kept, p)
 	}

@@ -105,9 +105,10 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 }
 
 // addClaims adds the claimable part of a device to its node's offers: devices of one size and product are one offer.
-// Other devices than GPUs have memory too.
+// Other devices than GPUs have memory too: GPUs are known by NVIDIA's driver, by the device's type, or by a product where there is no type.
 func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
-	if d.claims.largest == 0 || d.profile != "" || !d.saysGPU(driver) {
+	isGPU := driver == nvidia.DRADriver || d.kind == typeGPU || d.kind == "" && d.product != ""
+	if d.claims.largest == 0 || d.profile != "" || !isGPU {
 		return
 	}
 	class := s.classClaimed(driver, d)

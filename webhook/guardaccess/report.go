@@ -2,6 +2,7 @@ package guardaccess
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -72,16 +73,9 @@ func (r Report) addTo(byPlace map[place]map[string]Guards) {
 
 // Equal reports whether two are the same.
 func (f Failures) Equal(other Failures) bool {
-	if len(f) != len(other) {
-		return false
-	}
-	for i := range f {
-		same := f[i].Pool == other[i].Pool && f[i].Access == other[i].Access
-		if !same || !maps.EqualFunc(f[i].Namespaces, other[i].Namespaces, Guards.equal) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(f, other, func(a, b Failure) bool {
+		return a.Pool == b.Pool && a.Access == b.Access && maps.EqualFunc(a.Namespaces, b.Namespaces, Guards.equal)
+	})
 }
 
 func (g Guards) equal(other Guards) bool {

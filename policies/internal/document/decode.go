@@ -147,7 +147,7 @@ func (d *decoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yam
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, Shorten(key.Value)),
+			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: child(path, Shorten(key.Value)).String(),
 				BadValue: Shorten(key.Value), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
 			continue
 		}
@@ -155,8 +155,6 @@ func (d *decoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yam
 		f(key, n.Content[i+1])
 	}
 }
-
-func under(path *field.Path, key string) string { return child(path, key).String() }
 
 func child(path *field.Path, key string) *field.Path {
 	if path == nil {

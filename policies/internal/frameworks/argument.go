@@ -30,7 +30,7 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten.Text(word, maxQuoted), most))
 		e.reasons = append(e.reasons, a.Flag+" is known at run time only")
 	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
-		e.argumentMissing(p, a, most)
+		e.object(p, a, most, fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total)))
 	case !found:
 		e.argumentGiven(p, a, a.Takes, most)
 	default:
@@ -48,11 +48,6 @@ func (e *evaluation) argumentUnknown(a Argument, found bool, err error) {
 	default:
 		e.warnOnce(fmt.Sprintf("%s has no value that fits: %v", a.Flag, err))
 	}
-}
-
-func (e *evaluation) argumentMissing(p *compiled, a Argument, most string) {
-	says := fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total))
-	e.object(p, a, most, says)
 }
 
 func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) {

@@ -52,7 +52,7 @@ var errWider = errors.New("more than the slice allows")
 var readers = map[string]func(value string, a amounts) error{
 	"fraction":          readFraction,
 	"bytes":             readBytes,
-	"mebibytes":         readMebibytes,
+	"mebibytes":         func(value string, a amounts) error { return readInteger(value, mebibyte, a) },
 	"headroomMebibytes": readHeadroom,
 	"allocConf":         readAllocConf,
 }
@@ -86,10 +86,6 @@ func readBytes(value string, a amounts) error {
 		return readFraction(strconv.FormatFloat(share/100, 'f', -1, 64), a)
 	}
 	return readInteger(value, 1, a)
-}
-
-func readMebibytes(value string, a amounts) error {
-	return readInteger(value, mebibyte, a)
 }
 
 // readInteger compares a number of units with the budget; zero and negative numbers are no limit.

@@ -123,7 +123,11 @@ func (e *evaluation) setting(choice choice, s Setting) bool {
 	}
 	parts, err := e.parts(choice, s.Parts)
 	if err != nil {
-		e.reasons = append(e.reasons, fmt.Sprintf("%s gets no %s: %v", choice.profile.Title, settingKind(s), err))
+		kind := s.Name
+		if s.Cap {
+			kind = "cap"
+		}
+		e.reasons = append(e.reasons, fmt.Sprintf("%s gets no %s: %v", choice.profile.Title, kind, err))
 		return false
 	}
 	if len(parts) == 0 {
@@ -136,14 +140,6 @@ func (e *evaluation) setting(choice choice, s Setting) bool {
 		e.cap(fmt.Sprintf("%s %s (%s)", s.Name, parts[0], choice.people()))
 	}
 	return true
-}
-
-// settingKind names a setting for people.
-func settingKind(s Setting) string {
-	if s.Cap {
-		return "cap"
-	}
-	return s.Name
 }
 
 // cap records the first cap that is in force.

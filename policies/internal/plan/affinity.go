@@ -56,7 +56,7 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 func (c *candidate) mayGet(p *pools.Pool) bool {
 	for i := range c.containers {
 		of := &c.containers[i]
-		if of.preferred.profile != "" && of.givesInstanceOf(p) {
+		if of.preferred.profile != "" && p.ClaimsInstances && p.MIGProfile == of.preferred.profile {
 			return true
 		}
 		namesDevice := p.Sharing().Claims && of.dependsOnDevice()

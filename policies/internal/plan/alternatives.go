@@ -22,8 +22,9 @@ func (c candidate) afterInstances(in *Input, chosen *candidate, fitting []candid
 			return nil, false
 		}
 	}
+	sameProfile := func(a, b placed) bool { return a.pool.MIGProfile == b.pool.MIGProfile }
 	for i := range fitting {
-		if of := &fitting[i]; of.strategy == chosen.strategy && of.claimsInstances() && of.sameProfiles(chosen) {
+		if of := &fitting[i]; of.strategy == chosen.strategy && of.claimsInstances() && slices.EqualFunc(of.containers, chosen.containers, sameProfile) {
 			c.instances = append(c.instances, of) // c is a copy whose list was empty
 		}
 	}
@@ -44,9 +45,4 @@ func instancesOf(in *Input, profile string, slice quantity.MiB) (out instance) {
 		out = instance{profile, max(out.memory, p.Usable()), max(out.share, p.Share(slice))}
 	}
 	return out
-}
-
-// sameProfiles reports whether the candidates give each container an instance of the same profile.
-func (c *candidate) sameProfiles(other *candidate) bool {
-	return slices.EqualFunc(c.containers, other.containers, func(a, b placed) bool { return a.pool.MIGProfile == b.pool.MIGProfile })
 }

@@ -241,8 +241,3 @@ func (p *placed) dependsOnDevice() bool {
 	}
 	return p.size.fromDevice || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
 }
-
-// givesInstanceOf reports whether a claim of the container's may come to an instance of the pool.
-func (p *placed) givesInstanceOf(pool *pools.Pool) bool {
-	return pool.ClaimsInstances && pool.MIGProfile == p.preferred.profile
-}

@@ -29,7 +29,11 @@ type ImageChange struct {
 // are immutable, so a framework that needs others has no cap.
 func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) ImageChange {
 	live, _ := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
+	request := given.Request.Of(c.Name)
+	if request.Name == "" {
+		request = api.ContainerRequest{Name: c.Name, GPUs: 1}
+	}
+	p := placed{want: want{request: request, spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
 	p.preferred.profile = c.Instance()
 	p.size.procs = max(p.request.Size.Processes, 1)
 	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
@@ -89,14 +93,6 @@ func capsAsItIs(r frameworks.Result, given *promise.Container) bool {
 		return e.Cap && !slices.Contains(given.Env, podspec.Variable{Name: e.Name, Value: e.Value})
 	}
 	return r.Capped && len(r.Args) == 0 && !slices.ContainsFunc(r.Env, added)
-}
-
-func requestOf(given *promise.Promise, container string) api.ContainerRequest {
-	i := slices.IndexFunc(given.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == container })
-	if i < 0 {
-		return api.ContainerRequest{Name: container, GPUs: 1}
-	}
-	return given.Request.Containers[i]
 }
 
 // poolOf is the pool that the Promise was planned for, or one of which nothing is known.

@@ -8,13 +8,7 @@ import (
 
 func HasToleration(list []corev1.Toleration, t corev1.Toleration) bool {
 	return slices.ContainsFunc(list, func(have corev1.Toleration) bool {
-		return have.MatchToleration(&t) && equalSeconds(have.TolerationSeconds, t.TolerationSeconds)
+		a, b := have.TolerationSeconds, t.TolerationSeconds
+		return have.MatchToleration(&t) && (a == nil) == (b == nil) && (a == nil || *a == *b)
 	})
-}
-
-func equalSeconds(a, b *int64) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }

@@ -12,6 +12,9 @@ import (
 // unpromisedParts denies a pod without a slice that requests parts of a device by itself: whatever their number it would see
 // all of the device's memory, of which the others were promised theirs.
 func unpromisedParts(s Subject) []api.Violation {
+	// A taint keeps nobody out: tolerations can be added to a live pod, and a pod with a nodeName passes the scheduler by. The kubelet
+	// holds it to its selector and affinity all the same, and those can only be narrowed.
+	everyTaint := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if !p.Granular {
@@ -22,7 +25,7 @@ func unpromisedParts(s Subject) []api.Violation {
 			if parts.IsZero() {
 				continue
 			}
-			if ok, _ := p.Reach(s.Pod, everyTaint()); ok {
+			if ok, _ := p.Reach(s.Pod, everyTaint); ok {
 				return []api.Violation{{Rule: api.RuleStrategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
 					"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
 					c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
@@ -30,10 +33,4 @@ func unpromisedParts(s Subject) []api.Violation {
 		}
 	}
 	return nil
-}
-
-// everyTaint is tolerated where a taint keeps nobody out: tolerations can be added to a live pod, and a pod with a nodeName
-// passes the scheduler by. The kubelet holds it to its selector and affinity all the same, and those can only be narrowed.
-func everyTaint() []corev1.Toleration {
-	return []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }

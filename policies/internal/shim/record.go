@@ -40,14 +40,6 @@ func Recorder(r corev1.Container, c *corev1.Container, number int) corev1.Contai
 	return r
 }
 
-// fileEntry is the variable from the recorder's file. It is optional: a variable that cannot be recorded stays as the
-// image has it.
-func fileEntry(number int) corev1.EnvVar {
-	return corev1.EnvVar{Name: pythonPath, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
-		VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true),
-	}}}
-}
-
 func recordFile(number int) string { return limits.RecordFile + strconv.Itoa(number) }
 
 // fromFile reports whether an entry reads the shim's volume.

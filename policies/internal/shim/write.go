@@ -20,7 +20,9 @@ func Write(c *corev1.Container, way string, number int) {
 		if at < 0 {
 			c.Env, at = append(c.Env, corev1.EnvVar{}), len(c.Env)
 		}
-		c.Env[at] = fileEntry(number)
+		c.Env[at] = corev1.EnvVar{Name: pythonPath, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
+			VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true), // one that cannot be recorded stays the image's
+		}}}
 		return
 	}
 	at := entryOf(c)

@@ -1,11 +1,9 @@
 package spellings
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
@@ -22,14 +20,7 @@ func gke() Spelling {
 				into.Size.Fraction, err = quantity.ParseFraction("1/" + strconv.FormatInt(n, 10))
 				return err
 			},
-			"cloud.google.com/gke-gpu-sharing-strategy": func(v value, into *collected) error {
-				strategies := map[string]api.StrategyName{"time-sharing": "time-slicing", "mps": "mps"}
-				into.Strategy = strategies[v.text]
-				if into.Strategy == "" {
-					return fmt.Errorf("%s is not understood; accepted: time-sharing, mps", message.Quote(v.text))
-				}
-				return nil
-			},
+			"cloud.google.com/gke-gpu-sharing-strategy": strategy(map[string]api.StrategyName{"time-sharing": "time-slicing", "mps": "mps"}, "time-sharing, mps"),
 		},
 	}
 }

@@ -1,11 +1,9 @@
 package spellings
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // nvidiaPrefix begins the annotations by which NVIDIA's KAI GPU fractioning is requested, container by container.
@@ -18,7 +16,7 @@ func nvidia() Spelling {
 			for field, read := range map[string]reading{
 				"gpu-memory.request": bytes,
 				"gpu-memory.limit":   limitBytes,
-				"gpu-compute.mode":   computeMode,
+				"gpu-compute.mode":   strategy(map[string]api.StrategyName{"time-slicing": "time-slicing", "sm-sharing": "mps"}, "time-slicing, sm-sharing"),
 			} {
 				if container, ok := strings.CutSuffix(rest, "."+field); ok {
 					return container, read, true
@@ -33,13 +31,4 @@ func nvidia() Spelling {
 			return nil
 		},
 	}
-}
-
-func computeMode(v value, into *collected) error {
-	modes := map[string]api.StrategyName{"time-slicing": "time-slicing", "sm-sharing": "mps"}
-	into.Strategy = modes[v.text]
-	if into.Strategy == "" {
-		return fmt.Errorf("%s is not understood; accepted: time-slicing, sm-sharing", message.Quote(v.text))
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
@@ -133,6 +134,16 @@ func cores(most int64) reading {
 func devices(v value, into *collected) error {
 	n, err := v.whole("GPUs", quantity.MaxGPUs)
 	return once(&into.GPUs, n, err)
+}
+
+// strategy reads a word for a strategy.
+func strategy(words map[string]api.StrategyName, accepted string) reading {
+	return func(v value, into *collected) error {
+		if into.Strategy = words[v.text]; into.Strategy == "" {
+			return fmt.Errorf("%s is not understood; accepted: %s", message.Quote(v.text), accepted)
+		}
+		return nil
+	}
 }
 
 // unread takes note of a name that has no form here.

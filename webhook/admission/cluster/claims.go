@@ -242,14 +242,14 @@ func claimNames(pod *corev1.Pod, c corev1.PodResourceClaim) (claim, template str
 }
 
 func (r claimReader) cached(namespace, claim, template string) *resourcev1.ResourceClaimSpec {
-	if object, ok, _ := r.claims.GetStore().GetByKey(namespace + "/" + claim); ok {
-		return allocated(object.(*resourcev1.ResourceClaim))
+	if known := cached[*resourcev1.ResourceClaim](r.claims, namespace+"/"+claim); known != nil {
+		return allocated(known)
 	}
 	if claim != "" && r.crowded.Load() {
 		return nil // it may be one that found no room, made from the template as it was then
 	}
-	if object, ok, _ := r.templates.GetStore().GetByKey(namespace + "/" + template); ok {
-		return &object.(*resourcev1.ResourceClaimTemplate).Spec.Spec
+	if known := cached[*resourcev1.ResourceClaimTemplate](r.templates, namespace+"/"+template); known != nil {
+		return &known.Spec.Spec
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 	if err == nil {
 		return d
 	}
-	d.err = explain(d.name, err)
+	d.err = fmt.Errorf("policy %s cannot be used: %w", d.name, err) // whoever meets it does so through a denied pod
 	if good.Text != "" && counted {
 		d.policy, _ = config.Parse(d.name, []byte(good.Text))
 	}

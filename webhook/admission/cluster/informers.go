@@ -75,21 +75,6 @@ func (w informers) all() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.proofs, w.advice, w.namespaces, w.nodes, w.classes, w.limitRanges}
 }
 
-// proofsMap is the ConfigMap with the proofs of pools; nil: there is none.
-func (w informers) proofsMap(namespace string) *corev1.ConfigMap {
-	object, _, _ := w.proofs.GetStore().GetByKey(namespace + "/" + proofs.Name)
-	m, _ := object.(*corev1.ConfigMap)
-	return m
-}
-
-func synced(all []cache.SharedIndexInformer) []cache.InformerSynced {
-	var out []cache.InformerSynced
-	for _, informer := range all {
-		out = append(out, informer.HasSynced)
-	}
-	return out
-}
-
 // onChange calls touch unless an update left everything as it was but the version: kubelets write each node's status
 // every few minutes.
 func onChange(touch func()) cache.ResourceEventHandler {

@@ -54,9 +54,7 @@ func (w *Watcher) ClaimSpecs(ctx context.Context, namespace string, pod *corev1.
 // Claim is a ResourceClaim of the cache, with its owners, its spec and the requests that were given devices; nil: there
 // is none.
 func (w *Watcher) Claim(namespace, name string) *resourcev1.ResourceClaim {
-	object, _, _ := w.claims.claims.GetStore().GetByKey(namespace + "/" + name)
-	claim, _ := object.(*resourcev1.ResourceClaim)
-	return claim
+	return cached[*resourcev1.ResourceClaim](w.claims.claims, namespace+"/"+name)
 }
 
 // CachedInput is the input of the pod's charge, from the cache alone. A namespace that is not there counts as one

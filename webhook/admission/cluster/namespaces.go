@@ -32,10 +32,6 @@ type Namespaces struct {
 	reads    *semaphore.Weighted
 }
 
-func newNamespaces(client kubernetes.Interface, informer cache.SharedIndexInformer) *Namespaces {
-	return &Namespaces{client: client, informer: informer, reads: semaphore.NewWeighted(maxReads)}
-}
-
 // Informer has the namespaces with labels and, of the annotations, the one that names closed device classes.
 func (n *Namespaces) Informer() cache.SharedIndexInformer { return n.informer }
 
@@ -95,7 +91,5 @@ func (n *Namespaces) cached(name string) api.Namespace {
 
 // lookup returns a namespace from the cache, or nil.
 func (n *Namespaces) lookup(name string) *corev1.Namespace {
-	object, _, _ := n.informer.GetStore().GetByKey(name)
-	ns, _ := object.(*corev1.Namespace)
-	return ns
+	return cached[*corev1.Namespace](n.informer, name)
 }

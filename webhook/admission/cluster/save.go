@@ -21,9 +21,7 @@ type stateStore struct {
 
 // configMap is the ConfigMap as the informer has it, or nil.
 func (s stateStore) configMap() *corev1.ConfigMap {
-	object, _, _ := s.informer.GetStore().GetByKey(s.namespace + "/" + StateName)
-	m, _ := object.(*corev1.ConfigMap)
-	return m
+	return cached[*corev1.ConfigMap](s.informer, s.namespace+"/"+StateName)
 }
 
 // load returns the content of the ConfigMap.

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -220,11 +219,6 @@ func (s *Snapshot) poolsSpec() config.PoolsSpec {
 		return policy.Pools
 	}
 	return config.PoolsSpec{}
-}
-
-// explain wraps the reason why a policy cannot be used, in words for whoever meets it through a denied pod.
-func explain(name string, err error) error {
-	return fmt.Errorf("policy %s cannot be used: %w", name, err)
 }
 
 // withAdvice is s with recommended sizes.

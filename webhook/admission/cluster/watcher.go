@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +26,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // saveRetry is how long a replica waits before it retries a failed save.
@@ -86,7 +88,7 @@ func NewWatcher(options Options) (*Watcher, error) {
 	if w.claims, err = newClaimReader(options.Client, options.Log, waker(w.nodesChanged)); err != nil {
 		return nil, err
 	}
-	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
+	w.namespaces = &Namespaces{client: options.Client, informer: w.informers.namespaces, reads: semaphore.NewWeighted(maxReads)}
 	w.state = stateStore{client: options.Client, namespace: options.Namespace, informer: w.informers.state}
 	return w, nil
 }
@@ -106,12 +108,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
 	all := slices.Concat(w.informers.all(), []cache.SharedIndexInformer{w.quotas.Informer()}, w.claims.served(ctx))
+	synced := []cache.InformerSynced{w.operator.asked}
 	for _, informer := range all {
+		synced = append(synced, informer.HasSynced)
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
 	informers.Go(func() { w.operator.run(ctx) })
 	informers.Go(func() { w.claims.awaitServed(ctx, discoveryPeriod) })
-	if !cache.WaitForCacheSync(ctx.Done(), append(synced(all), w.operator.asked)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
 	for {
@@ -175,7 +179,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, w.informers.proofsMap(w.options.Namespace)).
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, cached[*corev1.ConfigMap](w.informers.proofs, w.options.Namespace+"/"+proofs.Name)).
 		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now)).withAdvice(w.readAdvice())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
@@ -201,6 +205,13 @@ func (w *Watcher) readTenants(before map[string]*tenant) map[string]*tenant {
 	tenants, changed := readTenants(maps, before)
 	w.problems.reportTenants(tenants, changed)
 	return tenants
+}
+
+// cached is the object of a key in an informer's cache, or nil.
+func cached[T any](informer cache.SharedIndexInformer, key string) (object T) {
+	found, _, _ := informer.GetStore().GetByKey(key)
+	object, _ = found.(T)
+	return object
 }
 
 // forEach calls f for all objects of one type in an informer's cache.

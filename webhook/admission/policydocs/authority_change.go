@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -70,11 +68,6 @@ func (a authorityChange) budget(c change, governed bool, policy *config.Policy, 
 			found.problems = append(found.problems, err)
 		}
 	}
-}
-
-// deleted warns of namespaces that a policy no longer governs.
-func (a authorityChange) deleted(m *corev1.ConfigMap, found *findings) {
-	a.lost(m.Namespace+"/"+m.Name, config.NewBook(a.snapshot.PoliciesWithout(m.Name)), found)
 }
 
 // claimed are the namespaces that a policy claims by name or labels.

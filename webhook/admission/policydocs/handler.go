@@ -132,7 +132,7 @@ func (h *Handler) check(ctx context.Context, s *cluster.Snapshot, c change) (fou
 		a.written(c, was.Authority, &found)
 		h.missing(ctx, &found)
 	case was.Authority:
-		a.deleted(c.before, &found)
+		a.lost(c.before.Namespace+"/"+c.before.Name, config.NewBook(s.PoliciesWithout(c.before.Name)), &found)
 	case place.Tenant:
 		err = h.tenant(ctx, s, c.after, &found)
 	case was.Tenant:

@@ -8,9 +8,6 @@ import (
 // gate admits a fixed number at a time.
 type gate chan struct{}
 
-// newGate makes a gate for n.
-func newGate(n int) gate { return make(gate, n) }
-
 // enter takes a place, waiting for one at most that long. Whoever got true must leave.
 func (g gate) enter(ctx context.Context, wait time.Duration) bool {
 	select {

@@ -41,13 +41,13 @@ type Limits struct {
 
 // NewLimits returns empty queues.
 func NewLimits() *Limits {
-	return &Limits{arrived: newGate(maxArrived), reviews: newGate(maxReviews), large: newGate(maxLarge)}
+	return &Limits{arrived: make(gate, maxArrived), reviews: make(gate, maxReviews), large: make(gate, maxLarge)}
 }
 
 // Waiting returns queues of their own for reviews that wait for others, so that these do not stand in the way of those
 // that are answered at once. Large reviews are counted together.
 func (l *Limits) Waiting() *Limits {
-	return &Limits{arrived: newGate(maxArrived), reviews: newGate(maxWaiting), large: l.large}
+	return &Limits{arrived: make(gate, maxArrived), reviews: make(gate, maxWaiting), large: l.large}
 }
 
 // checkHead returns a Fault for a request that is no review by its method and headers.
