@@ -34,7 +34,8 @@ const MaxContainers = 64
 // Create decides a new pod as it was read, and returns the patch that applies the decision. Promises are signed with
 // keys; a promise of a newer build, by rules that this one does not know, stays as it is.
 func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.Operation) {
-	if raw.Pod.Annotations[api.AnnotationPromise] != "" { // a newer build may have mutated it: both are called while one takes the other's place
+	if raw.Pod.Annotations[api.AnnotationPromise] != "" {
+		// A newer build may have mutated it: both are called while one takes the other's place.
 		there := *raw.Pod // the review's namespace is the one that counts; a pod may leave its own out
 		there.Namespace = in.Namespace.Name
 		if given := keys.PromiseOf(&there); given != nil && given.Newer() {
@@ -104,7 +105,8 @@ func ungoverned(in Input) Decision {
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
 	found := rules.Find(rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}, false)
-	if slices.ContainsFunc(in.Pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return writtenAnew(&c) }) { // nothing is removed here
+	ours := func(c corev1.PodResourceClaim) bool { return writtenAnew(&c) }
+	if slices.ContainsFunc(in.Pod.Spec.ResourceClaims, ours) { // nothing is removed here
 		found = append(checkClaims(in, func(*corev1.PodResourceClaim) bool { return false }), found...)
 	}
 	if len(found) > 0 {

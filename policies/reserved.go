@@ -25,7 +25,8 @@ func (c *creation) checkNames() Decision {
 	for i, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for j := range list {
 			in := &list[j]
-			copied := i == 0 && (in.Name == limits.CheckContainer || in.Name == limits.GuardContainer || strings.HasPrefix(in.Name, limits.RecordContainer))
+			copied := i == 0 && (in.Name == limits.CheckContainer || in.Name == limits.GuardContainer ||
+				strings.HasPrefix(in.Name, limits.RecordContainer))
 			switch {
 			case !podspec.IsOurs(in.Name), copied && (others || !requests(in)):
 			case request.SliceLabel(c.in.Pod) != "", requests(in) && c.in.Policy.Mode == modes.Transparent:

@@ -75,7 +75,8 @@ func constraintsOf(pod *corev1.Pod) *constraints {
 
 // termNames reports whether a term can distinguish nodes by name.
 func termNames(term corev1.NodeSelectorTerm) bool {
-	return len(term.MatchFields) > 0 || slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname })
+	hostname := func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname }
+	return len(term.MatchFields) > 0 || slices.ContainsFunc(term.MatchExpressions, hostname)
 }
 
 // stageOf is the furthest that the pod comes with nodes of one kind, and the taint that stops it there. toCome reports whether

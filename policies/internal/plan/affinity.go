@@ -85,7 +85,8 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	above := func(e corev1.NodeSelectorRequirement) bool {
 		return e.Key == nvidia.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
-	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !p.Declared && p.DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
+	guarded := (c.guard.holds || c.guard.failed) && !c.guard.agent
+	if guarded && !p.Declared && p.DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
 			Key: nvidia.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(nvidia.DriverForGuard - 1)}})
 	}

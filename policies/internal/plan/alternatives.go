@@ -24,7 +24,8 @@ func (c candidate) afterInstances(in *Input, chosen *candidate, fitting []candid
 	}
 	sameProfile := func(a, b placed) bool { return a.pool.MIGProfile == b.pool.MIGProfile }
 	for i := range fitting {
-		if of := &fitting[i]; of.strategy == chosen.strategy && of.claimsInstances() && slices.EqualFunc(of.containers, chosen.containers, sameProfile) {
+		of := &fitting[i]
+		if of.strategy == chosen.strategy && of.claimsInstances() && slices.EqualFunc(of.containers, chosen.containers, sameProfile) {
 			c.instances = append(c.instances, of) // c is a copy whose list was empty
 		}
 	}

@@ -61,7 +61,8 @@ func (w *builder) guard(c *candidate) {
 	for _, v := range w.guardLimits(c).Env() {
 		g.Env = append(g.Env, podspec.Variable(v))
 	}
-	if client := c.pool().Provider().Client; client != nil { // check and sidecar get the pipe of an MPS daemon that the device plugin does not bring
+	// Check and sidecar get the pipe of an MPS daemon that the device plugin does not bring.
+	if client := c.pool().Provider().Client; client != nil {
 		injected := client(w.in.Policy.MPS, nil)
 		g.Mounts, g.Env = injected.Mounts, append(g.Env, injected.Env...)
 	}

@@ -23,7 +23,8 @@ type guardSizes struct{ cpu, memory, storage resource.Quantity }
 
 // sizeGuard keeps the guard's containers within the namespace's LimitRanges. why is the reason why none can be.
 func sizeGuard(in *Input) (sizes guardSizes, why string) {
-	sizes.cpu, sizes.memory = quantity.OrZero(cmp.Or(in.Guard.CPU, defaultGuardCPU)), quantity.OrZero(cmp.Or(in.Guard.Memory, defaultGuardMemory))
+	sizes.cpu = quantity.OrZero(cmp.Or(in.Guard.CPU, defaultGuardCPU))
+	sizes.memory = quantity.OrZero(cmp.Or(in.Guard.Memory, defaultGuardMemory))
 	for _, r := range in.LimitRanges {
 		for i := range r.Spec.Limits {
 			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {

@@ -21,7 +21,7 @@ func Write(c *corev1.Container, way string, number int) {
 			c.Env, at = append(c.Env, corev1.EnvVar{}), len(c.Env)
 		}
 		c.Env[at] = corev1.EnvVar{Name: pythonPath, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
-			VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true), // one that cannot be recorded stays the image's
+			VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true), // else the image's stays
 		}}}
 		return
 	}

@@ -20,7 +20,8 @@ func gke() Spelling {
 				into.Size.Fraction, err = quantity.ParseFraction("1/" + strconv.FormatInt(n, 10))
 				return err
 			},
-			"cloud.google.com/gke-gpu-sharing-strategy": strategy(map[string]api.StrategyName{"time-sharing": "time-slicing", "mps": "mps"}, "time-sharing, mps"),
+			"cloud.google.com/gke-gpu-sharing-strategy": strategy("time-sharing, mps", map[string]api.StrategyName{
+				"time-sharing": "time-slicing", "mps": "mps"}),
 		},
 	}
 }

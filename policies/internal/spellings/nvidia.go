@@ -16,7 +16,8 @@ func nvidia() Spelling {
 			for field, read := range map[string]reading{
 				"gpu-memory.request": bytes,
 				"gpu-memory.limit":   limitBytes,
-				"gpu-compute.mode":   strategy(map[string]api.StrategyName{"time-slicing": "time-slicing", "sm-sharing": "mps"}, "time-slicing, sm-sharing"),
+				"gpu-compute.mode":   strategy("time-slicing, sm-sharing", map[string]api.StrategyName{
+					"time-slicing": "time-slicing", "sm-sharing": "mps"}),
 			} {
 				if container, ok := strings.CutSuffix(rest, "."+field); ok {
 					return container, read, true

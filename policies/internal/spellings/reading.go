@@ -137,7 +137,7 @@ func devices(v value, into *collected) error {
 }
 
 // strategy reads a word for a strategy.
-func strategy(words map[string]api.StrategyName, accepted string) reading {
+func strategy(accepted string, words map[string]api.StrategyName) reading {
 	return func(v value, into *collected) error {
 		if into.Strategy = words[v.text]; into.Strategy == "" {
 			return fmt.Errorf("%s is not understood; accepted: %s", message.Quote(v.text), accepted)

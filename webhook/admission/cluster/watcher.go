@@ -179,7 +179,8 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, cached[*corev1.ConfigMap](w.informers.proofs, w.options.Namespace+"/"+proofs.Name)).
+	proved := cached[*corev1.ConfigMap](w.informers.proofs, w.options.Namespace+"/"+proofs.Name)
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, proved).
 		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now)).withAdvice(w.readAdvice())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
