@@ -2,7 +2,10 @@ package frameworks
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // problems gathers the errors of one file, each with its path.
@@ -85,3 +88,10 @@ func (ps *problems) versionRules(at string, rules []versionSpec) []versionRule {
 	}
 	return all
 }
+
+func keys[V any](m map[string]V) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}
+
+// maxQuoted bounds a user's text in a sentence.
+const maxQuoted = 40

@@ -7,6 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
+// Variable is an environment variable with a literal value.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 // SetVariable makes v the one entry of its name: in place where there is one, else at the end.
 func SetVariable(env []corev1.EnvVar, v Variable) []corev1.EnvVar {
 	named := func(e corev1.EnvVar) bool { return e.Name == v.Name }

@@ -1,6 +1,11 @@
 package quantity
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // AllCheap reports whether no string and no number of a valid JSON text is a quantity that Cheap does not match and a parser
 // takes, wherever it stands. It is for the text of nearly every pod, and takes a fraction of the time of looking at quantities alone.
@@ -47,4 +52,19 @@ func mayBeCostly(text []byte) bool {
 		}
 	}
 	return len(text) > 2*MaxText || exponent > len("e99")
+}
+
+// Cheap is the text of a quantity that every parser reads at once: a plain number with a suffix, or a small
+// exponent.
+var Cheap = regexp.MustCompile(`^[+-]?[0-9]*\.?[0-9]*([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$`)
+
+// Text is the quantity as written; the server writes strings, people write numbers too.
+func Text(q any) string {
+	switch v := q.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case int64, float64:
+		return fmt.Sprint(v)
+	}
+	return ""
 }

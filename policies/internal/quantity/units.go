@@ -44,3 +44,12 @@ func WholeUnitsBelow(q resource.Quantity) int64 {
 	}
 	return n
 }
+
+// OrZero reads a quantity of the installation's settings, which were validated when they were read.
+func OrZero(text string) resource.Quantity {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return q
+}

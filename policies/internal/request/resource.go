@@ -62,3 +62,8 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (found gpuResource, 
 func Invalid(reason, detail string) *api.Violation {
 	return &api.Violation{Rule: api.RuleRequest, Reason: reason, Detail: detail}
 }
+
+func Immutable(what, was, is string) api.Violation {
+	return api.Violation{Rule: api.RuleImmutable, Reason: "the slice of a live pod cannot change", Detail: fmt.Sprintf(
+		"%s was %s and would be %s; delete the pod and create it again with the new value", what, was, is)}
+}

@@ -16,7 +16,7 @@ func nvidia() Spelling {
 			for field, read := range map[string]reading{
 				"gpu-memory.request": bytes,
 				"gpu-memory.limit":   limitBytes,
-				"gpu-compute.mode":   strategy("time-slicing, sm-sharing", map[string]api.StrategyName{
+				"gpu-compute.mode": strategy("time-slicing, sm-sharing", map[string]api.StrategyName{
 					"time-slicing": "time-slicing", "sm-sharing": "mps"}),
 			} {
 				if container, ok := strings.CutSuffix(rest, "."+field); ok {
