@@ -7,9 +7,7 @@ import (
 )
 
 // records are the annotations about planned and observed tiers.
-func records() []string {
-	return []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
-}
+var records = []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
 
 // withoutRecords returns a pod without a slice as it is to be: nothing is planned or observed of it. It returns the pod itself
 // where it has no such annotation or label.
@@ -24,7 +22,7 @@ func withoutRecords(pod *corev1.Pod) *corev1.Pod {
 
 // restoreRecords puts the entries of writtenRecords back as old has them.
 func restoreRecords(old, updated *corev1.Pod) {
-	restoreWritten(old.Annotations, updated.Annotations, records()...)
+	restoreWritten(old.Annotations, updated.Annotations, records...)
 	restoreWritten(old.Labels, updated.Labels, api.LabelTier)
 }
 
@@ -41,7 +39,7 @@ func restoreWritten(old, updated map[string]string, names ...string) {
 // writtenRecords are the annotations and the label about planned and observed tiers that an update adds or changes.
 // Only gpuslice writes them; everybody may remove them from a pod without a slice.
 func writtenRecords(old, updated *corev1.Pod) (out []string) {
-	for _, name := range written(old.Annotations, updated.Annotations, records()...) {
+	for _, name := range written(old.Annotations, updated.Annotations, records...) {
 		out = append(out, "annotation "+name)
 	}
 	for _, name := range written(old.Labels, updated.Labels, api.LabelTier) {

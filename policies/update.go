@@ -44,7 +44,7 @@ type Change struct {
 type governedFunc func() (Input, error)
 
 // concerning are the names of which an update that can matter to gpuslice has one.
-var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, nvidia.EnvVisibleDevices})
+var concerning = slices.Concat(rules.DeviceAnnotations(), records, []string{api.AnnotationPromise, api.LabelTier, nvidia.EnvVisibleDevices})
 
 // Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it
 // looks for names of gpuslice's, and parses nothing.

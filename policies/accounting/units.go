@@ -61,12 +61,11 @@ func requested(p *promise.Promise, container string) (resource string, units int
 	if p == nil {
 		return "", 0
 	}
-	for i := range p.Request.Containers {
-		if r := &p.Request.Containers[i]; r.Name == container {
-			return cmp.Or(r.Resource, api.ResourceGPU), r.GPUs
-		}
+	r := p.Request.Of(container)
+	if r.Name == "" {
+		return "", 0
 	}
-	return "", 0
+	return cmp.Or(r.Resource, api.ResourceGPU), r.GPUs
 }
 
 // renamedAway are the resources that a pod with this Promise requested and does not carry, in the order of their names.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -55,10 +56,7 @@ func (p *Promise) WritePlanned(pod *corev1.Pod, now Planned) {
 		return
 	}
 	pod.Annotations[api.AnnotationSummary] = p.Summary(now.Tier)
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	pod.Labels[api.LabelTier] = string(now.Tier)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, api.LabelTier, string(now.Tier))
 }
 
 // Summary is the slice, and the tier that enforces it, for people: "8Gi of NVIDIA A100, enforced by guard". "": an earlier build

@@ -12,6 +12,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -153,22 +154,15 @@ func (t *Translation) write(req api.Request) {
 		part.Size = all[0]
 	} else {
 		text, _ := json.Marshal(sizes) // a Size can always be encoded
-		setIn(&t.Pod.Annotations, api.AnnotationContainers, string(text))
+		metav1.SetMetaDataAnnotation(&t.Pod.ObjectMeta, api.AnnotationContainers, string(text))
 	}
 	labels := part.Labels()
 	if same && len(labels) == 0 && req.Explicit { // the default slice
 		labels = append(labels, spellings.Label{Name: api.LabelShare, Value: api.ShareEnabled})
 	}
 	for _, label := range labels {
-		setIn(&t.Pod.Labels, label.Name, label.Value)
+		metav1.SetMetaDataLabel(&t.Pod.ObjectMeta, label.Name, label.Value)
 	}
-}
-
-func setIn(entries *map[string]string, name, value string) {
-	if *entries == nil {
-		*entries = map[string]string{}
-	}
-	(*entries)[name] = value
 }
 
 // writeGPUs has a container request whole units.

@@ -129,16 +129,24 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return nil
 	}
-	out := map[string]*resourcev1.ResourceClaimSpec{}
 	asked := map[[2]string]*resourcev1.ResourceClaimSpec{}
-	for _, c := range pod.Spec.ResourceClaims {
-		claim, template := claimNames(pod, c)
+	return specsOf(pod, r.unserved.Load(), func(claim, template string) *resourcev1.ResourceClaimSpec {
 		names := [2]string{claim, template}
 		spec := r.cached(namespace, claim, template)
 		if _, again := asked[names]; spec == nil && read != nil && !again && len(asked) < maxClaimReads {
 			asked[names] = read(claim, template)
 		}
-		if spec = cmp.Or(spec, asked[names]); spec == nil && r.unserved.Load() {
+		return cmp.Or(spec, asked[names])
+	})
+}
+
+// specsOf returns the specs that find has of the pod's claims, by the pod's names for them. Where the cluster serves no claims, each is
+// one of nothing.
+func specsOf(pod *corev1.Pod, unserved bool, find func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
+	out := map[string]*resourcev1.ResourceClaimSpec{}
+	for _, c := range pod.Spec.ResourceClaims {
+		spec := find(claimNames(pod, c))
+		if spec == nil && unserved {
 			spec = &resourcev1.ResourceClaimSpec{}
 		}
 		if spec != nil {
@@ -211,18 +219,9 @@ func (c Claims) GPUClaims(namespace string, pod *corev1.Pod) accounting.PodClaim
 
 // specs are the specs of the pod's claims, by the pod's name for each.
 func (c Claims) specs(namespace string, pod *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
-	out := map[string]*resourcev1.ResourceClaimSpec{}
-	for _, one := range pod.Spec.ResourceClaims {
-		claim, template := claimNames(pod, one)
-		spec := cmp.Or(c.Claims[namespace+"/"+claim], c.Templates[namespace+"/"+template])
-		if spec == nil && c.Unserved {
-			spec = &resourcev1.ResourceClaimSpec{}
-		}
-		if spec != nil {
-			out[one.Name] = spec
-		}
-	}
-	return out
+	return specsOf(pod, c.Unserved, func(claim, template string) *resourcev1.ResourceClaimSpec {
+		return cmp.Or(c.Claims[namespace+"/"+claim], c.Templates[namespace+"/"+template])
+	})
 }
 
 // claimNames are the names of the claim, if there is one yet, and of the template that it is made from.
