@@ -50,6 +50,9 @@ func decideGoverned(in Input) (d Decision) {
 			break
 		}
 	}
+	if d.Outcome == "" {
+		d = leaveUnchanged(whyNoGPU)
+	}
 	d.Warnings = append(c.warnings, d.Warnings...)
 	if c.asked != nil {
 		d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged)...)
@@ -100,20 +103,25 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 // containers may have come with a copy; where they alone request a GPU they have not.
 func (c *creation) checkNames() Decision {
 	spec := &c.in.Pod.Spec
-	requests := func(in *corev1.Container) bool { return request.RequestsGPU(in, c.in.Pools) }
+	requests := func(container *corev1.Container) bool { return request.RequestsGPU(container, c.in.Pools) }
 	others := false
-	for in := range podspec.Containers(spec) {
-		others = others || requests(in)
+	for container := range podspec.Containers(spec) {
+		others = others || requests(container)
 	}
 	for i, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		isInit := i == 0
 		for j := range list {
-			in := &list[j]
-			copied := i == 0 && (in.Name == limits.CheckContainer || in.Name == limits.GuardContainer ||
-				strings.HasPrefix(in.Name, limits.RecordContainer))
-			switch {
-			case !podspec.IsOurs(in.Name), copied && (others || !requests(in)):
-			case request.SliceLabel(c.in.Pod) != "", requests(in) && c.in.Policy.Mode == modes.Transparent:
-				return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", in.Name, podspec.Prefix)))
+			container := &list[j]
+			if !podspec.IsOurs(container.Name) {
+				continue
+			}
+			copied := isInit && (container.Name == limits.CheckContainer || container.Name == limits.GuardContainer ||
+				strings.HasPrefix(container.Name, limits.RecordContainer))
+			if copied && (others || !requests(container)) {
+				continue
+			}
+			if request.SliceLabel(c.in.Pod) != "" || requests(container) && c.in.Policy.Mode == modes.Transparent {
+				return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", container.Name, podspec.Prefix)))
 			}
 		}
 	}
@@ -122,7 +130,11 @@ func (c *creation) checkNames() Decision {
 
 // readRequest reads the pod's request. A pod may bring an earlier pass's edits, or copied ones: they are removed first.
 func (c *creation) readRequest() Decision {
-	if _, images := guardContainers(c.in.Pod); len(images) > 0 {
+	if guard := guardContainers(c.in.Pod); len(guard) > 0 {
+		images := make([]string, len(guard))
+		for i, container := range guard {
+			images[i] = container.Image
+		}
 		c.in.Guard = c.in.Guard.Mirrored(images)
 	}
 	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)

@@ -58,7 +58,7 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 // settle turns the decision under enforce into the one under the policy's mode and the namespace's bypass: warn and a bypass let
 // denied pods pass unchanged with a warning, audit changes and denies nothing. Pods that can get a slice still do.
 func (in *Input) settle(d Decision) Decision {
-	if !in.Policy.Off() {
+	if in.PolicyError == nil && !in.Policy.Off() {
 		d.Policy, d.Mode, d.IfEnforced = in.Policy.Name, in.Policy.EnforcementMode, d.Outcome
 	}
 	denied := "would be denied: "

@@ -11,14 +11,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// guardContainers are the names and images of those of the guard that a pod has already.
-func guardContainers(pod *corev1.Pod) (names, images []string) {
+// guardContainers are those of the guard that a pod has already.
+func guardContainers(pod *corev1.Pod) (out []*corev1.Container) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == limits.CheckContainer || c.Name == limits.GuardContainer {
-			names, images = append(names, c.Name), append(images, c.Image)
+			out = append(out, c)
 		}
 	}
-	return names, images
+	return out
 }
 
 // checkGuardImage denies another image for the promised guard, with its probable author.
@@ -28,10 +28,9 @@ func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
 	}
 	var changed []string
 	found := ""
-	names, images := guardContainers(in.Pod)
-	for i, image := range images {
-		if image != given.Guard.Image {
-			changed, found = append(changed, names[i]), image
+	for _, c := range guardContainers(in.Pod) {
+		if c.Image != given.Guard.Image {
+			changed, found = append(changed, c.Name), c.Image
 		}
 	}
 	if len(changed) == 0 {

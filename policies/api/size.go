@@ -60,11 +60,16 @@ func (a Size) Describe() string {
 	return "no size"
 }
 
-// Bounded checks a size against the bounds of labels and the annotation.
+// Bounded checks a size that gpuslice recorded. It stands beside Check: what authors may write can become less, while the pods that run
+// keep what they have.
 func (a Size) Bounded() error {
-	inside := true
-	a.Check(func(field, _ string, _ ...any) { inside = inside && field == "memoryLimit" }) // whose least follows from a label elsewhere
-	if !inside {
+	sizes := 0
+	for _, given := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
+		if given {
+			sizes++
+		}
+	}
+	if sizes > 1 || a.Compute < 0 || a.Compute > 100 || a.Processes < 0 || a.Processes > MaxProcesses {
 		return errors.New("it is out of range")
 	}
 	return nil

@@ -55,8 +55,13 @@ func (k Keys) Sign(p *Promise) {
 	if len(k.keys) > 0 {
 		words := p.Encode()
 		p.Signature = signature(k.keys[0], words)
-		p.signed = strings.TrimSuffix(words, "}") + signatureBegin + p.Signature + signatureEnd
+		p.signed = sign(words, p.Signature)
 	}
+}
+
+// sign is the annotation's text of signed words.
+func sign(words, signature string) string {
+	return strings.TrimSuffix(words, "}") + signatureBegin + signature + signatureEnd
 }
 
 // Resign returns the annotation's text signed with the newest key, where one of the older keys signed it.
@@ -68,7 +73,7 @@ func (k Keys) Resign(text string) (string, bool) {
 	if found <= 0 {
 		return text, false
 	}
-	return strings.TrimSuffix(words, "}") + signatureBegin + signature(k.keys[0], words) + signatureEnd, true
+	return sign(words, signature(k.keys[0], words)), true
 }
 
 // PromiseOf returns the Promise that gpuslice gave to this pod's namespace and recorded on the pod, or nil. A Promise

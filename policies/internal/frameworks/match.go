@@ -65,7 +65,7 @@ func called(table []*compiled, text string) (*compiled, string) {
 // before the framework that it runs on, since images of the framework carry servers too.
 func recognise(table []*compiled, switches map[string]Switch, found search) *compiled {
 	var byImage, byCommand *compiled
-	outranks := func(p, found *compiled) bool { return found == nil || found.runs == nil && p.runs != nil }
+	outranks := func(p, other *compiled) bool { return other == nil || other.runs == nil && p.runs != nil }
 	for _, p := range table {
 		if outranks(p, byCommand) && slices.ContainsFunc(p.commands, func(c []string) bool { return commandline.Runs(found.words, c) }) {
 			byCommand = p
@@ -111,7 +111,7 @@ func (c *compiled) imageVersion(rules []versionRule, image image) version {
 	return version{}
 }
 
-// beneath returns the profile of the framework that c runs on, with its version: from policy, from the image, or
+// beneath returns, of a profile that runs on another framework, that one's profile with its version: from policy, from the image, or
 // implied by c's own version.
 func (c *compiled) beneath(in *Input, found search, own version) choice {
 	choice := withVersion(in, found, c.runs)

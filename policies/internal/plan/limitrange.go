@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Default requests of the guard's containers, and their limits on disk.
@@ -23,8 +21,7 @@ type guardSizes struct{ cpu, memory, storage resource.Quantity }
 
 // sizeGuard keeps the guard's containers within the namespace's LimitRanges. why is the reason why none can be.
 func sizeGuard(in *Input) (sizes guardSizes, why string) {
-	sizes.cpu = quantity.OrZero(cmp.Or(in.Guard.CPU, defaultGuardCPU))
-	sizes.memory = quantity.OrZero(cmp.Or(in.Guard.Memory, defaultGuardMemory))
+	sizes.cpu, sizes.memory = sizeOr(in.Guard.CPU, defaultGuardCPU), sizeOr(in.Guard.Memory, defaultGuardMemory)
 	for _, r := range in.LimitRanges {
 		for i := range r.Spec.Limits {
 			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
@@ -33,6 +30,14 @@ func sizeGuard(in *Input) (sizes guardSizes, why string) {
 		}
 	}
 	return sizes, why
+}
+
+// sizeOr reads a setting. The webhook validates it; the command line takes it as it stands in the Deployment.
+func sizeOr(setting, otherwise string) resource.Quantity {
+	if q, err := resource.ParseQuantity(cmp.Or(setting, otherwise)); err == nil {
+		return q
+	}
+	return resource.MustParse(otherwise)
 }
 
 // within raises the sizes to the least that an item allows, and returns why they are above the most.

@@ -130,7 +130,7 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 		return nil
 	}
 	asked := map[[2]string]*resourcev1.ResourceClaimSpec{}
-	return specsOf(pod, r.unserved.Load(), func(claim, template string) *resourcev1.ResourceClaimSpec {
+	return specsOf(pod, r.unserved.Load, func(claim, template string) *resourcev1.ResourceClaimSpec {
 		names := [2]string{claim, template}
 		spec := r.cached(namespace, claim, template)
 		if _, again := asked[names]; spec == nil && read != nil && !again && len(asked) < maxClaimReads {
@@ -141,12 +141,12 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 }
 
 // specsOf returns the specs that find has of the pod's claims, by the pod's names for them. Where the cluster serves no claims, each is
-// one of nothing.
-func specsOf(pod *corev1.Pod, unserved bool, find func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
+// one of nothing; that may change while find reads.
+func specsOf(pod *corev1.Pod, unserved func() bool, find func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
 	out := map[string]*resourcev1.ResourceClaimSpec{}
 	for _, c := range pod.Spec.ResourceClaims {
 		spec := find(claimNames(pod, c))
-		if spec == nil && unserved {
+		if spec == nil && unserved() {
 			spec = &resourcev1.ResourceClaimSpec{}
 		}
 		if spec != nil {
@@ -219,7 +219,7 @@ func (c Claims) GPUClaims(namespace string, pod *corev1.Pod) accounting.PodClaim
 
 // specs are the specs of the pod's claims, by the pod's name for each.
 func (c Claims) specs(namespace string, pod *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
-	return specsOf(pod, c.Unserved, func(claim, template string) *resourcev1.ResourceClaimSpec {
+	return specsOf(pod, func() bool { return c.Unserved }, func(claim, template string) *resourcev1.ResourceClaimSpec {
 		return cmp.Or(c.Claims[namespace+"/"+claim], c.Templates[namespace+"/"+template])
 	})
 }
