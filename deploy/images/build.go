@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/deploy/images/recipe"
@@ -51,8 +50,8 @@ The same sources, Go and C compiler give the same bytes. SOURCE_DATE_EPOCH sets 
 
 func (f *buildFlags) run(cmd *cobra.Command) error {
 	var err error
-	if f.options.Platforms, err = platforms(f.platforms); err != nil {
-		return err
+	if f.options.Platforms, err = recipe.ParsePlatforms(f.platforms); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	recipes, err := chosen(f.images)
 	if err != nil {
@@ -81,20 +80,6 @@ func report(stdout, stderr io.Writer, i recipe.Image) {
 	for _, p := range slices.Sorted(maps.Keys(i.Sizes)) {
 		fmt.Fprintf(stderr, "%s %s: %.1f MiB compressed\n", i.Layout, p, float64(i.Sizes[p])/(1<<20))
 	}
-}
-
-func platforms(texts []string) ([]v1.Platform, error) {
-	var all []v1.Platform
-	for _, text := range texts {
-		i := slices.IndexFunc(recipe.Platforms(), func(p v1.Platform) bool { return p.String() == text })
-		if i < 0 {
-			return nil, fmt.Errorf("%w: no images can be built for platform %q: there are linux/amd64 and linux/arm64", errUsage, text)
-		}
-		if p := recipe.Platforms()[i]; !slices.ContainsFunc(all, p.Equals) {
-			all = append(all, p)
-		}
-	}
-	return all, nil
 }
 
 func chosen(wanted []string) ([]recipe.Recipe, error) {

@@ -26,7 +26,7 @@ func (w *work) buildChart(context.Context) error {
 	if err != nil {
 		return err
 	}
-	packed, err := tarball(files, w.made())
+	packed, err := tarball(files, w.Made())
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (w *work) buildChart(context.Context) error {
 	}
 	version := strings.TrimPrefix(w.Version, "v")
 	artifact := oci.Artifact{
-		Name:       w.Registry + "/" + chartPath + ":" + version,
+		Name:       w.Repository + "/" + chartPath + ":" + version,
 		ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: config,
 		ContentType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Content: packed,
 		Annotations: map[string]string{
@@ -85,7 +85,7 @@ func (w *work) chartMetadata(text []byte) ([]byte, error) {
 	}
 	images := []map[string]any{}
 	for _, r := range recipe.Recipes() {
-		images = append(images, map[string]any{"name": r.Name, "image": w.reference(r.Name), "platforms": platformNames(w.Images)})
+		images = append(images, map[string]any{"name": r.Name, "image": w.reference(r.Name), "platforms": platformNames(w.Platforms)})
 	}
 	inImages, err := json.MarshalIndent(images, "", "  ")
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *work) chartValues(text string) ([]byte, error) {
 		if !found || !digest || strings.Contains(between, "repository: ") {
 			return nil, fmt.Errorf("%w: image %s has no repository with a digest after it", errChart, r.Name)
 		}
-		text = before + "repository: " + w.Registry + "/" + r.Name + "\n" + between + "digest: " + w.digests()[r.Name].String() + after
+		text = before + "repository: " + w.Repository + "/" + r.Name + "\n" + between + "digest: " + w.digests()[r.Name].String() + after
 	}
 	return []byte(text), nil
 }

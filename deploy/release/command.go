@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -53,7 +52,7 @@ func newCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.Version, "version", "", "version, such as v1.2.3")
 	cmd.Flags().StringVar(&o.Out, "out", "out/release", "folder that takes the release, in the place of what is there")
-	cmd.Flags().StringVar(&o.Registry, "registry", "ghcr.io/gpuslice", "registry and path that the images and the chart will be pushed to")
+	cmd.Flags().StringVar(&o.Repository, "registry", "ghcr.io/gpuslice", "registry and path that the images and the chart will be pushed to")
 	cmd.Flags().StringSliceVar(&images, "platform", platformNames(recipe.Platforms()), "platforms of the images")
 	cmd.Flags().StringToStringVar(&o.Compilers, "cc", nil, "C compiler for an architecture, ARCH=COMMAND (default: gcc, or Debian's cross compiler)")
 	cmd.Flags().StringVar(&o.Debs, "debs", "", "folder that holds Debian's libc6 packages, for machines that cannot fetch them")
@@ -65,12 +64,8 @@ func newCommand() *cobra.Command {
 
 // complete sets options that the command line omits, from the checkout and the environment.
 func (o *Options) complete(cmd *cobra.Command, images []string) (err error) {
-	for _, text := range images {
-		i := slices.Index(platformNames(recipe.Platforms()), text)
-		if i < 0 {
-			return fmt.Errorf("no images can be built for platform %q: there are %s", text, strings.Join(platformNames(recipe.Platforms()), " and "))
-		}
-		o.Images = append(o.Images, recipe.Platforms()[i])
+	if o.Platforms, err = recipe.ParsePlatforms(images); err != nil {
+		return err
 	}
 	o.Say = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	if o.Created, err = recipe.Epoch(os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
@@ -107,6 +102,6 @@ func summary(o Options, files []string) string {
 		fmt.Fprintln(&out, f)
 	}
 	fmt.Fprintf(&out, "\nNothing is uploaded. To do that:\n  go run ./deploy/images push --from %s/oci %s\n  gh release create %s --notes-file %s/notes.md --verify-tag $(find %s -maxdepth 1 -type f ! -name notes.md)\n",
-		o.Out, o.Registry, o.Version, o.Out, o.Out)
+		o.Out, o.Repository, o.Version, o.Out, o.Out)
 	return out.String()
 }

@@ -38,8 +38,11 @@ func madeOf(t *testing.T, key string) *work {
 		t.Fatal(err)
 	}
 	w := &work{
-		Options: Options{Version: "v1.2.3", Checkout: "../..", Registry: "registry.example.com/team", Builder: "https://example.com/builder",
-			Images: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}, Programs: commandLines(), Say: t.Logf},
+		Options: Options{
+			Options: recipe.Options{Version: "v1.2.3", Checkout: "../..", Repository: "registry.example.com/team",
+				Platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}, Say: t.Logf},
+			Programs: commandLines(), Builder: "https://example.com/builder",
+		},
 		sources: Sources{Commit: strings.Repeat("c", 40), Changes: section(changelog, "v1.2.3")}, signer: sign, dir: t.TempDir(),
 	}
 	for n, r := range recipe.Recipes() {
@@ -364,7 +367,7 @@ func TestProvenance(t *testing.T) {
 				t.Errorf("%s has the digest %q", name, subjects[name])
 			}
 		}
-		if subjects[w.Registry+"/guard"] != w.digests()["guard"].Hex || subjects[w.Registry+"/"+chartPath] != w.chart.Hex {
+		if subjects[w.Repository+"/guard"] != w.digests()["guard"].Hex || subjects[w.Repository+"/"+chartPath] != w.chart.Hex {
 			t.Errorf("%v", subjects)
 		}
 		build := p.Predicate.BuildDefinition

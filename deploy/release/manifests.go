@@ -27,7 +27,7 @@ func (w *work) writeManifests(context.Context) error {
 	for _, r := range recipe.Recipes() {
 		references += w.reference(r.Name) + "\n"
 	}
-	references += w.Registry + "/" + chartPath + "@" + w.chart.String() + "\n"
+	references += w.Repository + "/" + chartPath + "@" + w.chart.String() + "\n"
 	return errors.Join(w.write("install.yaml", install), w.write("krew.yaml", plugin), w.write("images.txt", []byte(references)))
 }
 

@@ -32,12 +32,12 @@ func (w *work) buildProgram(ctx context.Context, p v1.Platform) error {
 
 func (w *work) writeProgram(p v1.Platform, program recipe.Program) error {
 	base := w.named(p.OS + "_" + p.Architecture)
-	a, content, err := pack(base, p, program, w.made())
+	a, content, err := pack(base, p, program, w.Made())
 	if err != nil {
 		return err
 	}
 	document, err := sbom.Document(sbom.Subject{Name: "gpuslice", Version: w.Version, Platform: p.String(), Digest: "sha256:" + a.SHA256, Archive: true,
-		Created: w.made(), Contents: []sbom.Component{program.Component}})
+		Created: w.Made(), Contents: []sbom.Component{program.Component}})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (w *work) writeProvenance(ctx context.Context) error {
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
 				"buildType": source + "/tree/main/deploy/release",
-				"externalParameters": map[string]any{"version": w.Version, "registry": w.Registry, "images": platformNames(w.Images),
+				"externalParameters": map[string]any{"version": w.Version, "registry": w.Repository, "images": platformNames(w.Platforms),
 					"programs": platformNames(w.Programs)},
 				"internalParameters":   map[string]any{"tools": tools, "dirty": w.sources.Dirty},
 				"resolvedDependencies": materials,
@@ -61,9 +61,9 @@ func (w *work) subjects() (all []resource, err error) {
 		all = append(all, resource{Name: f.name, Digest: map[string]string{"sha256": f.sha256}})
 	}
 	for _, r := range recipe.Recipes() {
-		all = append(all, resource{Name: w.Registry + "/" + r.Name, Digest: map[string]string{"sha256": w.digests()[r.Name].Hex}})
+		all = append(all, resource{Name: w.Repository + "/" + r.Name, Digest: map[string]string{"sha256": w.digests()[r.Name].Hex}})
 	}
-	return append(all, resource{Name: w.Registry + "/" + chartPath, Digest: map[string]string{"sha256": w.chart.Hex}}), nil
+	return append(all, resource{Name: w.Repository + "/" + chartPath, Digest: map[string]string{"sha256": w.chart.Hex}}), nil
 }
 
 // materials are the sources outside the commit, and the commit. Go's modules are pinned in its go.sum.
@@ -73,7 +73,7 @@ func (w *work) materials() ([]resource, error) {
 		return nil, err
 	}
 	all := []resource{{URI: "git+" + source + "@refs/tags/" + w.Version, Digest: map[string]string{"gitCommit": w.sources.Commit}}}
-	for _, p := range w.Images {
+	for _, p := range w.Platforms {
 		version := strings.ReplaceAll(lock.Version, "+", "%2B")
 		all = append(all, resource{URI: fmt.Sprintf("pkg:deb/debian/libc6@%s?arch=%s&distro=debian-%s", version, p.Architecture, lock.Release),
 			Digest: map[string]string{"sha256": lock.SHA256[p.Architecture]}})
@@ -84,8 +84,8 @@ func (w *work) materials() ([]resource, error) {
 // tools are the compilers by their names, with the versions that they report.
 func (w *work) tools(ctx context.Context) (map[string]string, error) {
 	commands := map[string]string{"go": "go version"}
-	for _, p := range w.Images {
-		cc, err := w.recipeOptions().Compiler(p.Architecture)
+	for _, p := range w.Platforms {
+		cc, err := w.Compiler(p.Architecture)
 		if err != nil {
 			return nil, err
 		}

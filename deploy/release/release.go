@@ -27,8 +27,7 @@ func Make(ctx context.Context, o Options) ([]string, error) {
 		return nil, err
 	}
 	w := &work{Options: o, sources: from, signer: sign, dir: o.Out + ".part"}
-	images := w.recipeOptions()
-	if err := images.CheckCompilers(recipe.Recipes()...); err != nil {
+	if err := w.CheckCompilers(recipe.Recipes()...); err != nil {
 		return nil, fmt.Errorf("%w; or leave its platform out with --platform (make release PLATFORMS=%s)", err, recipe.Platforms()[0])
 	}
 	if err := errors.Join(os.RemoveAll(w.dir), os.MkdirAll(w.dir, 0o755)); err != nil {
@@ -48,7 +47,7 @@ func Make(ctx context.Context, o Options) ([]string, error) {
 }
 
 func (w *work) steps() []releaseStep {
-	steps := []releaseStep{{"images for " + fmt.Sprint(platformNames(w.Images)), w.buildImages}}
+	steps := []releaseStep{{"images for " + fmt.Sprint(platformNames(w.Platforms)), w.buildImages}}
 	for _, p := range w.Programs {
 		steps = append(steps, releaseStep{"gpuslice for " + p.String(), func(ctx context.Context) error { return w.buildProgram(ctx, p) }})
 	}

@@ -38,9 +38,11 @@ func trial(t *testing.T, at string) Options {
 		t.Fatal(err)
 	}
 	here := []v1.Platform{{OS: runtime.GOOS, Architecture: runtime.GOARCH}}
-	return Options{Version: "v0.0.0-test", Checkout: from, Out: filepath.Join(t.TempDir(), "release"), Cache: filepath.Join(cache, "images"),
-		Environment: environment, Registry: at, Images: here, Programs: here, Key: pkcs8(t, ecKey(t)), Builder: "https://example.com/builder",
-		Dirty: true, NewestLibrary: true, Say: t.Logf}
+	return Options{
+		Options: recipe.Options{Version: "v0.0.0-test", Checkout: from, Out: filepath.Join(t.TempDir(), "release"), Cache: filepath.Join(cache, "images"),
+			Environment: environment, Repository: at, Platforms: here, Newest: true, Say: t.Logf},
+		Programs: here, Key: pkcs8(t, ecKey(t)), Builder: "https://example.com/builder", Dirty: true,
+	}
 }
 
 // TestRelease makes a release twice, uploads it to a registry of its own, and pulls what the release names.
@@ -89,7 +91,7 @@ func TestRelease(t *testing.T) {
 	}
 	for _, part := range parts {
 		for _, suffix := range []string{"", oci.SignatureSuffix} {
-			if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)+suffix), oci.Destination{Repository: o.Registry + "/" + part}); err != nil {
+			if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)+suffix), oci.Destination{Repository: o.Repository + "/" + part}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,7 +114,7 @@ func TestRelease(t *testing.T) {
 		sameImages(t, files["install.yaml"], references[:2])
 	})
 	t.Run("helm renders the chart from the registry", func(t *testing.T) {
-		rendered := helm(t, "template", "gpuslice", "oci://"+o.Registry+"/"+chartPath, "--version=0.0.0-test", "--plain-http", "--set=agent.enabled=true")
+		rendered := helm(t, "template", "gpuslice", "oci://"+o.Repository+"/"+chartPath, "--version=0.0.0-test", "--plain-http", "--set=agent.enabled=true")
 		sameImages(t, rendered, references[:3])
 		if shown := helm(t, "show", "chart", filepath.Join(o.Out, "gpuslice-0.0.0-test.tgz")); !strings.Contains(shown, "appVersion: v0.0.0-test") {
 			t.Error(shown)

@@ -94,7 +94,7 @@ func (w *work) writeSignatures(ctx context.Context) error {
 	digests := map[string]v1.Hash{chartPath: w.chart}
 	maps.Copy(digests, w.digests())
 	for part, digest := range digests {
-		signature, err := oci.Signature(w.Registry+"/"+part, digest, w.signer.sign)
+		signature, err := oci.Signature(w.Repository+"/"+part, digest, w.signer.sign)
 		if err != nil {
 			return err
 		}

@@ -63,8 +63,8 @@ func runGit(t *testing.T, dir string, args ...string) {
 // TestMissingCompiler: a release that cannot be made fails before anything is compiled.
 func TestMissingCompiler(t *testing.T) {
 	t.Setenv("PATH", onlyGit(t))
-	o := Options{Version: "v1.2.3", Checkout: checkout(t), Out: filepath.Join(t.TempDir(), "release"), Images: recipe.Platforms(),
-		Say: func(format string, args ...any) { t.Errorf("it begins: "+format, args...) }}
+	o := Options{Options: recipe.Options{Version: "v1.2.3", Checkout: checkout(t), Out: filepath.Join(t.TempDir(), "release"),
+		Platforms: recipe.Platforms(), Say: func(format string, args ...any) { t.Errorf("it begins: "+format, args...) }}}
 	runGit(t, o.Checkout, "tag", o.Version)
 	_, err := Make(t.Context(), o)
 	for _, want := range []string{"no C compiler for amd64", "no C compiler for arm64", "PLATFORMS=linux/amd64"} {
@@ -120,7 +120,7 @@ func TestSources(t *testing.T) {
 			if tt.change != nil {
 				tt.change(t, dir)
 			}
-			got, err := sources(t.Context(), Options{Version: tt.version, Checkout: dir, Dirty: tt.trial})
+			got, err := sources(t.Context(), Options{Options: recipe.Options{Version: tt.version, Checkout: dir}, Dirty: tt.trial})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Fatalf("error %v, want %q", err, tt.want)
 			}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -37,9 +36,10 @@ func (w *work) write(name string, content []byte) error {
 }
 
 func (w *work) recipeOptions() recipe.Options {
-	return recipe.Options{Checkout: w.Checkout, Out: filepath.Join(w.dir, "oci"), Cache: w.Cache, Environment: w.Environment, Repository: w.Registry,
-		Version: w.Version, Revision: w.sources.Commit, Platforms: w.Images, Compilers: w.Compilers, Debs: w.Debs, Newest: w.NewestLibrary, Created: w.Created,
-		Say: func(format string, args ...any) { w.Say("      "+format, args...) }}
+	o := w.Options.Options
+	o.Out, o.Revision = filepath.Join(w.dir, "oci"), w.sources.Commit
+	o.Say = func(format string, args ...any) { w.Say("      "+format, args...) }
+	return o
 }
 
 // named begins the name of a file with the project and the version, so that it is unique in a folder of downloads.
@@ -56,15 +56,7 @@ func (w *work) digests() map[string]v1.Hash {
 
 // reference is the reference by which a node pulls an image.
 func (w *work) reference(name string) string {
-	return w.Registry + "/" + name + "@" + w.digests()[name].String()
-}
-
-// made is when files say they were made.
-func (w *work) made() time.Time {
-	if w.Created.IsZero() {
-		return time.Unix(0, 0).UTC()
-	}
-	return w.Created.UTC()
+	return w.Repository + "/" + name + "@" + w.digests()[name].String()
 }
 
 // flat are the names of the files at the top: those of a release page.

@@ -29,23 +29,20 @@ type Bundle struct {
 	Images []Built
 }
 
-// Index returns the list of the bundle's images.
-func (b Bundle) Index() (v1.ImageIndex, error) {
+// index is the list of the bundle's images.
+func (b Bundle) index() v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range b.Images {
 		platform := i.Platform
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: i.Image, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
-	return mutate.Annotations(index, b.Labels).(v1.ImageIndex), nil
+	return mutate.Annotations(index, b.Labels).(v1.ImageIndex)
 }
 
 // WriteLayout writes the bundle as an OCI layout into the folder dir, in the place of its present content, and returns
 // the digest of its index.
 func (b Bundle) WriteLayout(dir string) (v1.Hash, error) {
-	index, err := b.Index()
-	if err != nil {
-		return v1.Hash{}, err
-	}
+	index := b.index()
 	annotations, err := names(b.Name)
 	if err != nil {
 		return v1.Hash{}, err

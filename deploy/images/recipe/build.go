@@ -75,7 +75,7 @@ func (r Recipe) build(ctx context.Context, o *Options, p v1.Platform) (oci.Built
 		}
 		layers = append(layers, layer)
 	}
-	image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{r.Program}, User: user, Labels: r.labels(o), Created: o.created()}, layers...)
+	image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{r.Program}, User: user, Labels: r.labels(o), Created: o.Made()}, layers...)
 	if err != nil {
 		return oci.Built{}, err
 	}
@@ -89,7 +89,7 @@ func (r Recipe) document(o *Options, p v1.Platform, image v1.Image, parts []sbom
 		return oci.Document{}, fmt.Errorf("digest %s: %w", r.Name, err)
 	}
 	text, err := sbom.Document(sbom.Subject{
-		Name: o.Repository + "/" + r.Name, Version: o.Version, Platform: p.String(), Digest: digest.String(), Created: o.created(), Contents: parts,
+		Name: o.Repository + "/" + r.Name, Version: o.Version, Platform: p.String(), Digest: digest.String(), Created: o.Made(), Contents: parts,
 	})
 	title := fmt.Sprintf("%s-%s-%s.spdx.json", r.Name, p.OS, p.Architecture)
 	return oci.Document{MediaType: sbom.MediaType, Title: title, Content: text}, err

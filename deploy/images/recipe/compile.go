@@ -56,7 +56,7 @@ func (r Recipe) environment(o *Options, p v1.Platform) ([]string, error) {
 	if !r.LoadsDriver {
 		return append(env, "CGO_ENABLED=0"), nil
 	}
-	cc, err := o.compiler(p.Architecture)
+	cc, err := o.Compiler(p.Architecture)
 	// go-nvml's header marks half of NVML as deprecated.
 	return append(env, "CGO_ENABLED=1", "CC="+cc, "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations", "CGO_CPPFLAGS=", "CGO_LDFLAGS="), err
 }
@@ -67,15 +67,15 @@ func (o *Options) CheckCompilers(recipes ...Recipe) (err error) {
 		return nil
 	}
 	for _, p := range o.Platforms {
-		_, missing := o.compiler(p.Architecture)
+		_, missing := o.Compiler(p.Architecture)
 		err = errors.Join(err, missing)
 	}
 	return err
 }
 
-// compiler returns the C compiler for an architecture: the one that was named, else this machine's own, else the
+// Compiler returns the C compiler for an architecture: the one that was named, else this machine's own, else the
 // cross compiler under the name that distributions give it.
-func (o *Options) compiler(arch string) (string, error) {
+func (o *Options) Compiler(arch string) (string, error) {
 	if cc := o.Compilers[arch]; cc != "" {
 		return cc, nil
 	}

@@ -46,11 +46,12 @@ func (o *Options) environment() []string {
 	return slices.Clone(o.Environment)
 }
 
-func (o *Options) created() time.Time {
+// Made is the time that files say they were made.
+func (o *Options) Made() time.Time {
 	if o.Created.IsZero() {
-		return time.Unix(0, 0)
+		return time.Unix(0, 0).UTC()
 	}
-	return o.Created
+	return o.Created.UTC()
 }
 
 // Cache returns the folder of the user's that images are cached in.

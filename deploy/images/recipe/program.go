@@ -32,6 +32,3 @@ func (r Recipe) Compile(ctx context.Context, o Options, p v1.Platform) (Program,
 	}
 	return Program{Content: content, Component: component, Licenses: texts}, nil
 }
-
-// Compiler returns the command that compiles C for an architecture, for records of a build.
-func (o Options) Compiler(arch string) (string, error) { return o.compiler(arch) }

@@ -1,6 +1,9 @@
 package recipe
 
 import (
+	"fmt"
+	"slices"
+
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
@@ -62,4 +65,18 @@ const libraryLicense = "LGPL-2.1-or-later"
 // Platforms returns those that images can be built for.
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
+}
+
+// ParsePlatforms reads platforms by their names, each once.
+func ParsePlatforms(names []string) (all []v1.Platform, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(Platforms(), func(p v1.Platform) bool { return p.String() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no images can be built for platform %q: there are linux/amd64 and linux/arm64", name)
+		}
+		if p := Platforms()[i]; !slices.ContainsFunc(all, p.Equals) {
+			all = append(all, p)
+		}
+	}
+	return all, nil
 }
