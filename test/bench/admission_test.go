@@ -55,6 +55,7 @@ const rounds = 5
 // and the process of gpuslice or Kyverno take for it, for each of the ways. They take turns, so that what else the machine does hits
 // all alike.
 func TestPrintPodCreates(t *testing.T) {
+	cluster.Need(t)
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
 	if err != nil {
 		t.Fatal(err)

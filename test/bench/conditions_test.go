@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/largepods"
 )
@@ -27,6 +28,7 @@ const strictSpace = "strict"
 // namespace that the configurations leave out, in one of ours without a policy, and in one that is strict. Creates are dry runs, which
 // etcd does not bound; patches change a label of a stored pod.
 func TestPrintConditions(t *testing.T) {
+	cluster.Need(t)
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
 	if err != nil {
 		t.Fatal(err)
