@@ -34,7 +34,7 @@ func holding() quota.Holding {
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
-	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: Name(pod), CreatedAt: reservedAt(old), Holding: holding()}
+	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: names[pod], CreatedAt: reservedAt(old), Holding: holding()}
 }
 
 // listing is a list of that rank which found these pods.
@@ -42,7 +42,7 @@ func listing(found set, rank uint8) ledger.Listing {
 	l := ledger.Listing{StartedAt: asked(), Namespaces: []ledger.Namespace{{Name: "team-a", Revision: uint64(rank)}}}
 	for pod := range Pods {
 		if found.has(pod) {
-			l.Pods = append(l.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: Name(pod), Holding: holding()})
+			l.Pods = append(l.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: names[pod], Holding: holding()})
 		}
 	}
 	return l

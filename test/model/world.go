@@ -1,15 +1,12 @@
 package model
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// Pods is how many pods there are at most. The second and the third have one name.
+// Pods is how many pods there are at most.
 const Pods = 3
 
-// Name is the name of a pod.
-func Name(pod int) string { return fmt.Sprintf("pod-%d", min(pod, 1)) }
+// names are the names of the pods. The second and the third have one name.
+var names = [Pods]string{"pod-0", "pod-1", "pod-1"}
 
 // set is a set of pods.
 type set uint8
@@ -109,7 +106,7 @@ func (w *World) living() (s set) {
 // nameTaken reports whether a living pod has the pod's name.
 func (w *World) nameTaken(pod int) bool {
 	for other := range Pods {
-		if w.living().has(other) && Name(other) == Name(pod) {
+		if w.living().has(other) && names[other] == names[pod] {
 			return true
 		}
 	}
@@ -118,13 +115,13 @@ func (w *World) nameTaken(pod int) bool {
 
 // roomTaken is the number of living pods and reservations of other names than this one's.
 func (w *World) roomTaken(pod int) int {
-	names := map[string]bool{}
+	reserved := map[string]bool{}
 	for other := range Pods {
-		if w.Ledger.Reserved.has(other) && !w.living().has(other) && Name(other) != Name(pod) {
-			names[Name(other)] = true
+		if w.Ledger.Reserved.has(other) && !w.living().has(other) && names[other] != names[pod] {
+			reserved[names[other]] = true
 		}
 	}
-	return w.living().size() + len(names)
+	return w.living().size() + len(reserved)
 }
 
 // swap writes next if fresh, and reports whether it did. Writing the present value changes nothing.
@@ -164,7 +161,7 @@ func (w *World) forget() {
 
 // ranks are the ranks that can make a difference.
 func (w *World) ranks() []*uint8 {
-	all := []*uint8{&w.Ledger.Rank}
+	all := append(make([]*uint8, 0, 12), &w.Ledger.Rank)
 	if w.LateThere {
 		all = append(all, &w.Late.Rank)
 	}
@@ -183,7 +180,7 @@ func (w *World) ranks() []*uint8 {
 // rerank keeps the order of the ranks alone.
 func (w *World) rerank() {
 	ranks := w.ranks()
-	var used []uint8
+	used := make([]uint8, 0, 12)
 	for _, r := range ranks {
 		if *r > 0 && !slices.Contains(used, *r) {
 			used = append(used, *r)
