@@ -294,7 +294,7 @@ func TestPrintCommandLineStart(t *testing.T) {
 	if !cluster.Wanted("apiserver") {
 		t.Skip("prints a figure: set GPUSLICE_TEST=apiserver to run it (make bench)")
 	}
-	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/gpuslice", "-s", "-w")
+	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/gpuslice")
 	if err != nil {
 		t.Fatal(err)
 	}

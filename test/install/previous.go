@@ -52,7 +52,7 @@ func Previous(ctx context.Context, dir, command string) (binary, why string, err
 		_, err = output(ctx, tree, "tar", "-xf", archive)
 	}
 	if err == nil {
-		_, err = output(ctx, tree, "go", "build", "-trimpath", "-o", binary, "./"+command)
+		_, err = output(ctx, tree, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./"+command)
 	}
 	return binary, fmt.Sprintf("the previous release is %.12s", revision), err
 }
