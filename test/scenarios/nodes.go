@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -13,21 +14,39 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
+// parsed are the nodes of each file that was read. Every scenario names one of few files.
+var parsed sync.Map
+
 // Nodes reads the nodes of the named files, each a stream of Node documents.
 func Nodes(names ...string) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
 	for _, name := range names {
-		b, err := files.ReadFile("nodes/" + name + ".yaml")
-		if err != nil {
-			return nil, err
-		}
-		for doc := range strings.SplitSeq(string(b), "\n---\n") {
-			var n corev1.Node
-			if err := yaml.UnmarshalStrict([]byte(doc), &n); err != nil {
-				return nil, fmt.Errorf("nodes %s: %w", name, err)
+		known, ok := parsed.Load(name)
+		if !ok {
+			read, err := readNodes(name)
+			if err != nil {
+				return nil, err
 			}
-			nodes = append(nodes, &n)
+			known, _ = parsed.LoadOrStore(name, read)
 		}
+		for _, n := range known.([]*corev1.Node) {
+			nodes = append(nodes, n.DeepCopy())
+		}
+	}
+	return nodes, nil
+}
+
+func readNodes(name string) (nodes []*corev1.Node, err error) {
+	b, err := files.ReadFile("nodes/" + name + ".yaml")
+	if err != nil {
+		return nil, err
+	}
+	for doc := range strings.SplitSeq(string(b), "\n---\n") {
+		var n corev1.Node
+		if err := yaml.UnmarshalStrict([]byte(doc), &n); err != nil {
+			return nil, fmt.Errorf("nodes %s: %w", name, err)
+		}
+		nodes = append(nodes, &n)
 	}
 	return nodes, nil
 }
