@@ -38,7 +38,8 @@ func NewestNVIDIAPlugin() Target {
 		packages: []string{plugin + "/nvidia-device-plugin", plugin + "/gpu-feature-discovery"}}
 }
 
-// Helm returns the target that makes helm, the command that users have.
+// Helm returns the target that makes helm, the command that users have. Its module and that of Prometheus have the versions of
+// Kubernetes' client, and of what the client imports, that go.mod has: so much is compiled once.
 func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
 }
