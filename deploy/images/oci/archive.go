@@ -78,17 +78,26 @@ func dockerManifest(dir string) ([]byte, error) {
 	}})
 }
 
-// open returns the index that a layout of ours names, and how it is described.
-func open(dir string) (v1.Descriptor, v1.ImageIndex, error) {
+// contents opens a layout and lists its objects.
+func contents(dir string) (v1.ImageIndex, []v1.Descriptor, error) {
 	root, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return v1.Descriptor{}, nil, err
+		return nil, nil, err
 	}
 	list, err := root.IndexManifest()
 	if err != nil {
+		return nil, nil, err
+	}
+	return root, list.Manifests, nil
+}
+
+// open returns the index that a layout of ours names, and how it is described.
+func open(dir string) (v1.Descriptor, v1.ImageIndex, error) {
+	root, all, err := contents(dir)
+	if err != nil {
 		return v1.Descriptor{}, nil, err
 	}
-	for _, d := range list.Manifests {
+	for _, d := range all {
 		if d.MediaType.IsIndex() {
 			index, err := root.ImageIndex(d.Digest)
 			return d, index, err

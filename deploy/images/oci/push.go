@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -60,42 +59,24 @@ func named(dir string) (v1.Descriptor, remote.Taggable, error) {
 	if !errors.Is(err, errNoIndex) {
 		return d, index, err
 	}
-	root, err := layout.ImageIndexFromPath(dir)
+	root, all, err := contents(dir)
 	if err != nil {
 		return d, nil, err
 	}
-	list, err := root.IndexManifest()
-	if err != nil {
-		return d, nil, err
-	}
-	if len(list.Manifests) != 1 {
+	if len(all) != 1 {
 		return d, nil, errNoIndex
 	}
-	artifact, err := root.Image(list.Manifests[0].Digest)
-	return list.Manifests[0], artifact, err
+	artifact, err := root.Image(all[0].Digest)
+	return all[0], artifact, err
 }
 
-// pushDocuments sends the documents that refer to the images of a layout.
+// pushDocuments sends the documents that refer to the images of a layout: the artifacts beside its index.
 func pushDocuments(dir string, to name.Repository, with []remote.Option) error {
-	return eachDocument(dir, func(digest v1.Hash, artifact v1.Image) error {
-		if err := remote.Write(to.Digest(digest.String()), artifact, with...); err != nil {
-			return fmt.Errorf("push what refers to the images of %s: %w", to, err)
-		}
-		return nil
-	})
-}
-
-// eachDocument calls do with the artifacts beside the index of a layout.
-func eachDocument(dir string, do func(v1.Hash, v1.Image) error) error {
-	root, err := layout.ImageIndexFromPath(dir)
+	root, all, err := contents(dir)
 	if err != nil {
 		return fmt.Errorf("read layout %s: %w", dir, err)
 	}
-	list, err := root.IndexManifest()
-	if err != nil {
-		return fmt.Errorf("read layout %s: %w", dir, err)
-	}
-	for _, d := range list.Manifests {
+	for _, d := range all {
 		if !d.MediaType.IsImage() || d.Annotations[tagAnnotation] != "" {
 			continue
 		}
@@ -103,8 +84,8 @@ func eachDocument(dir string, do func(v1.Hash, v1.Image) error) error {
 		if err != nil {
 			return fmt.Errorf("read artifact %s: %w", d.Digest, err)
 		}
-		if err := do(d.Digest, artifact); err != nil {
-			return err
+		if err := remote.Write(to.Digest(d.Digest.String()), artifact, with...); err != nil {
+			return fmt.Errorf("push what refers to the images of %s: %w", to, err)
 		}
 	}
 	return nil
