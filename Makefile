@@ -28,7 +28,7 @@ release: ## everything of a release but the upload, into out/release (VERSION=v1
 	go run $(GOFLAGS) ./deploy/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(PLATFORMS),--platform "$(PLATFORMS)") $(if $(DIRTY),--dirty)
 
 run: ## show it in a minute: a pod goes past its slice, pods come out in slices (V=1 diffs, POD=my.yaml yours, CLUSTER=1 on a real node, KEEP=1 leaves it up)
-	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
+	go build $(GOFLAGS) -o bin/demo ./test/demo
 	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(V),-v) $(if $(CLUSTER),-cluster) $(if $(KEEP),-keep)
 
 # Compiled first, with a line for each 100 packages: go test is silent until its first package is done. Without vet, which would

@@ -60,7 +60,7 @@ func Previous(ctx context.Context, dir, command string) (binary, why string, err
 // output runs a program in a folder and returns what it prints.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir = dir
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {

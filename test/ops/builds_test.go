@@ -61,7 +61,6 @@ func buildNext(t *testing.T) string {
 	}
 	if err == nil {
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-overlay="+overlay, "-o", out, "../../cmd/webhook")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		var text []byte
 		if text, err = cmd.CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w: %s", err, text)
