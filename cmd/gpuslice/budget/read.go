@@ -9,13 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/accounting"
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
@@ -40,17 +38,18 @@ func Read(ctx context.Context, c Cluster, namespace string) ([]Budget, error) {
 
 // Of is Read for a cluster of which policies and pools were read before.
 func Of(ctx context.Context, c Cluster, snapshot *webhookcluster.Snapshot, namespace string) ([]Budget, error) {
-	namespaces, err := c.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	namespaces, err := installed.Namespaces(ctx, c.Client)
 	if err != nil {
-		return nil, fmt.Errorf("read namespaces: %w", err)
+		return nil, err
 	}
 	scope, err := installed.ReadScope(ctx, c.Client, c.System)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	all := byBudget{}
-	for _, ns := range namespaces.Items {
-		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+	all, inputs := byBudget{}, map[string]policies.Input{}
+	for _, ns := range namespaces {
+		in := snapshot.Input(ns)
+		inputs[ns.Name] = in
 		if in.PolicyError != nil && ns.Name == namespace {
 			return nil, fmt.Errorf("the quota is unknown: %w", in.PolicyError)
 		}
@@ -65,8 +64,7 @@ func Of(ctx context.Context, c Cluster, snapshot *webhookcluster.Snapshot, names
 	}
 	claims, _ := installed.Claims(ctx, c.Client, "") // an unreadable claim counts as a GPU
 	return all.usage(ctx, c, namespace, func(pod *corev1.Pod) accounting.PodClaims {
-		ns := namespaces.Items[slices.IndexFunc(namespaces.Items, func(ns corev1.Namespace) bool { return ns.Name == pod.Namespace })]
-		return claims.Of(snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels}), pod).GPUClaims()
+		return claims.Of(inputs[pod.Namespace], pod).GPUClaims()
 	})
 }
 

@@ -215,15 +215,14 @@ func (g *gatherer) devices() error {
 
 // pods reads the control plane's pods, and all others only where the toolkit has the driver's limit or nodes offer parts of GPUs.
 func (g *gatherer) pods() error {
-	list, err := g.client.CoreV1().Pods(metav1.NamespaceSystem).List(g.ctx, metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
-	if err != nil {
+	servers := metav1.ListOptions{LabelSelector: "component=kube-apiserver"}
+	if err := listed(g, &g.facts.APIServers, g.client.CoreV1().Pods(metav1.NamespaceSystem).List, servers)(); err != nil {
 		return err
 	}
-	g.facts.APIServers = kube.Pointers(list.Items)
 	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 && !g.facts.divided() {
 		return nil
 	}
-	_, err = kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, g.facts.addHolder)
+	_, err := kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, g.facts.addHolder)
 	return err
 }
 
@@ -251,12 +250,9 @@ func (g *gatherer) webhook() (err error) {
 	if err != nil {
 		return fmt.Errorf("read the webhook's selector: %w", err)
 	}
-	list, err := g.client.CoreV1().Pods(g.facts.System).List(g.ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return err
-	}
-	g.facts.Pods = kube.Pointers(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }))
-	return nil
+	err = listed(g, &g.facts.Pods, g.client.CoreV1().Pods(g.facts.System).List, metav1.ListOptions{LabelSelector: selector.String()})()
+	g.facts.Pods = slices.DeleteFunc(g.facts.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	return err
 }
 
 // rights checks whether the user could install gpuslice.

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
@@ -14,7 +15,7 @@ func (g *gatherer) devices() {
 	if len(templates) == 0 {
 		return
 	}
-	published, err := g.client.ResourceV1().ResourceSlices().List(g.ctx, metav1.ListOptions{})
+	published, err := kube.Listed[*resourcev1.ResourceSlice](g.client.ResourceV1().ResourceSlices().List(g.ctx, metav1.ListOptions{}))
 	if err != nil {
 		g.note("free memory of devices is unknown: %v", err)
 		return
@@ -24,7 +25,7 @@ func (g *gatherer) devices() {
 		g.note("free memory of devices is unknown, since claims of other namespaces may not be read: %v", err)
 		return
 	}
-	free := freememory.Of(kube.Pointers(published.Items), made.Items)
+	free := freememory.Of(published, made.Items)
 	for _, t := range templates {
 		g.note("%s of a device requested; free: %s", freememory.Requested(t).Human(), free)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -30,7 +32,7 @@ type facts struct {
 	pod        *corev1.Pod // nil: there is none, or the object is a workload
 	found      bool        // the object exists
 	events     []corev1.Event
-	pods       []corev1.Pod       // of a workload
+	pods       []*corev1.Pod      // of a workload
 	outdated   map[types.UID]bool // ReplicaSets of a Deployment's earlier templates
 	changed    time.Time          // when the template of a workload that is no Deployment may have changed last
 	nodes      []corev1.Node
@@ -51,11 +53,11 @@ func (f *facts) claimed(given *promise.Promise) []string {
 func (f *facts) sample() *corev1.Pod {
 	all := f.pods
 	if f.pod != nil {
-		all = []corev1.Pod{*f.pod}
+		all = []*corev1.Pod{f.pod}
 	}
-	for i := range all {
-		if all[i].Annotations[api.AnnotationPromise] != "" {
-			return &all[i]
+	for _, p := range all {
+		if p.Annotations[api.AnnotationPromise] != "" {
+			return p
 		}
 	}
 	return nil
@@ -209,16 +211,11 @@ func (g *gatherer) workload() error {
 	if err != nil {
 		return err
 	}
-	pods, err := g.client.CoreV1().Pods(f.Namespace).List(g.ctx, metav1.ListOptions{})
+	pods, err := kube.Read[*corev1.Pod](g.ctx, "pods", g.client.CoreV1().Pods(f.Namespace).List, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("read pods: %w", err)
+		return err
 	}
-	for _, p := range pods.Items {
-		if controlled(&p, owners) {
-			f.pods = append(f.pods, p)
-			owners[p.UID] = true
-		}
-	}
+	f.pods = adopt(owners, pods)
 	if err := g.events("", ""); err != nil {
 		return err
 	}
@@ -259,36 +256,39 @@ func (g *gatherer) family(uid types.UID) (map[types.UID]bool, error) {
 	f, owners := g.facts, map[types.UID]bool{uid: true}
 	switch f.Kind {
 	case "deployment":
-		list, err := g.client.AppsV1().ReplicaSets(f.Namespace).List(g.ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("read ReplicaSets: %w", err)
-		}
-		for i := range list.Items {
-			owners[list.Items[i].UID] = owners[list.Items[i].UID] || controlled(&list.Items[i], owners)
-		}
-		f.outdated = outdated(list.Items, owners)
+		sets, err := kube.Read[*appsv1.ReplicaSet](g.ctx, "ReplicaSets", g.client.AppsV1().ReplicaSets(f.Namespace).List, metav1.ListOptions{})
+		adopt(owners, sets)
+		f.outdated = outdated(sets, owners)
+		return owners, err
 	case "cronjob":
-		list, err := g.client.BatchV1().Jobs(f.Namespace).List(g.ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("read Jobs: %w", err)
-		}
-		for i := range list.Items {
-			owners[list.Items[i].UID] = owners[list.Items[i].UID] || controlled(&list.Items[i], owners)
-		}
+		jobs, err := kube.Read[*batchv1.Job](g.ctx, "Jobs", g.client.BatchV1().Jobs(f.Namespace).List, metav1.ListOptions{})
+		adopt(owners, jobs)
+		return owners, err
 	}
 	return owners, nil
 }
 
+// adopt adds to owners the objects that one of them controls.
+func adopt[T metav1.Object](owners map[types.UID]bool, objects []T) (adopted []T) {
+	for _, o := range objects {
+		if owner := metav1.GetControllerOf(o); owner != nil && owners[owner.UID] {
+			owners[o.GetUID()] = true
+			adopted = append(adopted, o)
+		}
+	}
+	return adopted
+}
+
 // outdated are the ReplicaSets of owners but the one of the latest revision.
-func outdated(all []appsv1.ReplicaSet, owners map[types.UID]bool) map[types.UID]bool {
+func outdated(all []*appsv1.ReplicaSet, owners map[types.UID]bool) map[types.UID]bool {
 	out, latest, current := map[types.UID]bool{}, -1, types.UID("")
-	for i := range all {
-		if !owners[all[i].UID] {
+	for _, r := range all {
+		if !owners[r.UID] {
 			continue
 		}
-		out[all[i].UID] = true
-		if revision, err := strconv.Atoi(all[i].Annotations[revisionAnnotation]); err == nil && revision > latest {
-			latest, current = revision, all[i].UID
+		out[r.UID] = true
+		if revision, err := strconv.Atoi(r.Annotations[revisionAnnotation]); err == nil && revision > latest {
+			latest, current = revision, r.UID
 		}
 	}
 	if latest < 0 { // they cannot be distinguished
@@ -300,11 +300,6 @@ func outdated(all []appsv1.ReplicaSet, owners map[types.UID]bool) map[types.UID]
 
 // revisionAnnotation counts a Deployment's templates on their ReplicaSets.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
-
-func controlled(object metav1.Object, owners map[types.UID]bool) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owners[owner.UID]
-}
 
 func (g *gatherer) note(format string, args ...any) {
 	g.facts.notes = append(g.facts.notes, fmt.Sprintf(format, args...))

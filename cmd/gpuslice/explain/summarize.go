@@ -45,8 +45,7 @@ func (l *status) workload(f *facts) {
 		return
 	}
 	l.State = pending
-	for i := range f.pods {
-		p := &f.pods[i]
+	for _, p := range f.pods {
 		one := podRow{Name: p.Name, State: stateOf(p)}
 		if promise, err := record.Promise(p); err == nil && promise != nil {
 			one.Slice, one.Enforcement = slicesOf(promise), string(promise.PlannedOn(p).Tier)+" planned"
@@ -71,9 +70,9 @@ func (l *status) workload(f *facts) {
 }
 
 // newestPod is when the newest of the pods was created: earlier denials no longer hold.
-func newestPod(pods []corev1.Pod) (newest time.Time) {
-	for i := range pods {
-		if at := pods[i].CreationTimestamp.Time; at.After(newest) {
+func newestPod(pods []*corev1.Pod) (newest time.Time) {
+	for _, p := range pods {
+		if at := p.CreationTimestamp.Time; at.After(newest) {
 			newest = at
 		}
 	}

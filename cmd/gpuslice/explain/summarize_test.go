@@ -205,7 +205,7 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 		{"it was denied once, and its pod was created since", -time.Minute, false},
 	} {
 		pod.CreationTimestamp = metav1.NewTime(denial.LastTimestamp.Add(-c.age))
-		f.pods = []corev1.Pod{*pod}
+		f.pods = []*corev1.Pod{pod}
 		l = summarize(f)
 		if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" || l.denied != c.denied || (len(l.Reasons) > 0) != c.denied {
 			t.Errorf("%s: denied %t, because %q (-want +got):\n%s", c.name, l.denied, l.Reasons, diff)
@@ -218,8 +218,8 @@ func TestDenialsOfEarlierTemplates(t *testing.T) {
 	t.Parallel()
 	denial := recorded("replicaset-controller", "FailedCreate", `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
 	at := denial.LastTimestamp.Time
-	replicaSet := func(uid types.UID, revision string) appsv1.ReplicaSet {
-		return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{revisionAnnotation: revision}}}
+	replicaSet := func(uid types.UID, revision string) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{revisionAnnotation: revision}}}
 	}
 	owners := map[types.UID]bool{"1": true, "2": true}
 	for _, c := range []struct {
@@ -228,10 +228,10 @@ func TestDenialsOfEarlierTemplates(t *testing.T) {
 		changed  time.Time
 		denied   bool
 	}{
-		{"of the current ReplicaSet", outdated([]appsv1.ReplicaSet{replicaSet("1", "10"), replicaSet("2", "9")}, owners), time.Time{}, true},
-		{"of an earlier one", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("2", "10")}, owners), time.Time{}, false},
-		{"a ReplicaSet of somebody else is newer", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
-		{"ReplicaSets that cannot be distinguished", outdated([]appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
+		{"of the current ReplicaSet", outdated([]*appsv1.ReplicaSet{replicaSet("1", "10"), replicaSet("2", "9")}, owners), time.Time{}, true},
+		{"of an earlier one", outdated([]*appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("2", "10")}, owners), time.Time{}, false},
+		{"a ReplicaSet of somebody else is newer", outdated([]*appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
+		{"ReplicaSets that cannot be distinguished", outdated([]*appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
 		{"after the last change", nil, at.Add(-time.Minute), true},
 		{"in the second of the last change", nil, at, true},
 		{"before the last change", nil, at.Add(time.Minute), false},

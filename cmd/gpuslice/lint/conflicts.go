@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// conflicts returns the core's denials of policies together, in the namespaces among beside. Two selectors that may
+// conflicts returns the core's denials of policies together, in the namespaces that are known. Two selectors that may
 // both match some day, though no such namespace is known, are a warning.
-func conflicts(all []*config.Policy, beside []manifest.Object) (problems, warnings []string) {
-	for _, err := range config.NewBook(all).Conflicts(manifest.Namespaces(beside)) {
+func conflicts(all []*config.Policy, namespaces []api.Namespace) (problems, warnings []string) {
+	for _, err := range config.NewBook(all).Conflicts(namespaces) {
 		problems = append(problems, err.Error())
 	}
 	for _, err := range config.NewBook(all).BudgetConflicts() {

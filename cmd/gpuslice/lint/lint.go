@@ -10,7 +10,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 const long = `Report every problem of policy documents, each with its file and path: bare documents (apiVersion: gpuslice.dev/v1) and
@@ -70,63 +73,78 @@ type item struct {
 	Warnings []string `json:"warnings"`
 }
 
+// input is what is linted, and what it is linted against.
+type input struct {
+	policies   []manifest.Policy
+	unread     []manifest.Error
+	governing  []*config.Policy
+	namespaces []api.Namespace
+}
+
 func (o *options) run(ctx context.Context, paths []string, s cli.Streams) error {
 	r := &manifest.Reader{Stdin: s.In}
-	found, rest, err := o.read(ctx, r, paths, s)
+	in, err := o.read(ctx, r, paths, s)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && len(rest.Unread) == 0 {
+	if len(in.policies) == 0 && len(in.unread) == 0 {
 		return fmt.Errorf("no policy to lint: %s", manifest.AcceptedPolicies)
 	}
-	governing, err := o.readGoverning(r, &rest, s)
-	if err != nil {
+	if err := o.readGoverning(r, in, s); err != nil {
 		return err
 	}
-	t := tenantLinter{namespace: o.kube.Namespace, governing: append(governing, manifest.Governing(found)...), namespaces: manifest.Namespaces(rest.Objects)}
-	for i := range found {
-		if err := t.lint(&found[i]); err != nil {
+	for i := range in.policies {
+		if err := in.lintTenant(&in.policies[i], o.kube.Namespace); err != nil {
 			return err
 		}
 	}
-	for _, failed := range rest.Unread {
+	for _, failed := range in.unread {
 		fmt.Fprintln(s.Err, cli.OneLine(failed.Error()))
 	}
-	items := itemsOf(found, rest.Objects)
-	if err := o.print(s, items, rest.Unread); err != nil {
+	items := in.items()
+	if err := o.print(s, items, in.unread); err != nil {
 		return err
 	}
-	return exit(items, rest.Unread)
+	return exit(items, in.unread)
 }
 
 // read reads the policies of files, or those of the cluster if no file is named.
-func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, s cli.Streams) ([]manifest.Policy, manifest.Rest, error) {
+func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, s cli.Streams) (*input, error) {
 	if len(paths) > 0 {
 		found, rest := manifest.PolicyReader{System: o.systemNamespace, Tenants: len(o.policies) > 0}.Read(r, paths)
-		return found, rest, nil
+		return &input{policies: found, unread: rest.Unread, namespaces: manifest.Namespaces(rest.Objects)}, nil
 	}
-	connection, err := o.kube.Connect(s)
+	c, err := o.kube.Connect(s)
 	if errors.Is(err, kube.ErrNoCluster) {
-		return nil, manifest.Rest{}, fmt.Errorf("nothing to lint: name files, directories or -; and %w", err)
+		return nil, fmt.Errorf("nothing to lint: name files, directories or -; and %w", err)
 	}
 	if err != nil {
-		return nil, manifest.Rest{}, err
+		return nil, err
 	}
-	return readLive(ctx, connection, o.systemNamespace)
+	maps, err := installed.Policies(ctx, c.Client, o.systemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := installed.PolicyDocuments(maps, o.systemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := installed.Namespaces(ctx, c.Client)
+	return &input{policies: found, namespaces: namespaces}, err
 }
 
-// itemsOf collects the problems of each policy, and then between them.
-func itemsOf(found []manifest.Policy, beside []manifest.Object) []item {
+// items collects the problems of each policy, and then between them.
+func (in *input) items() []item {
 	items := []item{}
-	for _, p := range found {
+	for _, p := range in.policies {
 		one := item{Policy: p.Name, Where: p.At, Problems: []string{}, Warnings: cli.NonNil(p.Warnings)}
 		for _, problem := range p.Problems {
 			one.Problems = append(one.Problems, problem.Error())
 		}
 		items = append(items, one)
 	}
-	once, repeated := oncePerName(found)
-	problems, warnings := conflicts(manifest.Governing(once), beside)
+	once, repeated := oncePerName(in.policies)
+	problems, warnings := conflicts(manifest.Governing(once), in.namespaces)
 	if problems = append(repeated, problems...); len(problems)+len(warnings) > 0 {
 		items = append(items, item{Where: "policies together", Problems: cli.NonNil(problems), Warnings: cli.NonNil(warnings)})
 	}

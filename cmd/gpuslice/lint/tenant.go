@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// readGoverning reads the policies of --policies, and adds to rest the objects beside them. They are not linted, so any
-// problem in them ends the command.
-func (o *options) readGoverning(r *manifest.Reader, rest *manifest.Rest, s cli.Streams) ([]*config.Policy, error) {
+// readGoverning adds the governing policies: those of --policies, with the namespaces beside them, and those that are
+// linted. Any problem of --policies, which is not linted, ends the command.
+func (o *options) readGoverning(r *manifest.Reader, in *input, s cli.Streams) error {
 	found, beside := manifest.PolicyReader{System: o.systemNamespace}.Read(r, o.policies)
 	failed := false
 	fail := func(err error) {
@@ -29,28 +30,24 @@ func (o *options) readGoverning(r *manifest.Reader, rest *manifest.Rest, s cli.S
 		}
 	}
 	if failed {
-		return nil, cli.ExitError(cli.ExitNoAnswer)
+		return cli.ExitError(cli.ExitNoAnswer)
 	}
 	all := manifest.Governing(found)
 	if len(o.policies) > 0 && len(all) == 0 {
-		return nil, fmt.Errorf("--policies: no policy in it; %s", manifest.AcceptedPolicies)
+		return fmt.Errorf("--policies: no policy in it; %s", manifest.AcceptedPolicies)
 	}
-	rest.Objects = append(rest.Objects, beside.Objects...)
-	return all, nil
+	in.governing = append(all, manifest.Governing(in.policies)...)
+	in.namespaces = append(in.namespaces, manifest.Namespaces(beside.Objects)...)
+	return nil
 }
 
-// tenantLinter checks tenants' own documents against the policies that govern their namespaces.
-type tenantLinter struct {
-	namespace  string // of bare documents
-	governing  []*config.Policy
-	namespaces []api.Namespace
-}
-
-func (t tenantLinter) lint(p *manifest.Policy) error {
+// lintTenant checks a tenant's own document against the policy that governs its namespace: of a bare document, the one
+// that is given.
+func (in *input) lintTenant(p *manifest.Policy, namespace string) error {
 	if !p.Place.Tenant || p.Policy == nil {
 		return nil
 	}
-	authority, err := t.authority(p)
+	authority, err := in.authority(cmp.Or(p.TenantOf, namespace))
 	if err != nil {
 		return err
 	}
@@ -68,21 +65,17 @@ func (t tenantLinter) lint(p *manifest.Policy) error {
 	return nil
 }
 
-// authority is the policy that governs a document's namespace, or nil.
-func (t tenantLinter) authority(p *manifest.Policy) (*config.Policy, error) {
-	name := p.TenantOf
-	if name == "" {
-		name = t.namespace
-	}
-	if name == "" {
-		if len(t.governing) == 1 {
-			return t.governing[0], nil
+// authority is the policy that governs a namespace, or nil. A single policy governs where none is named.
+func (in *input) authority(namespace string) (*config.Policy, error) {
+	if namespace == "" {
+		if len(in.governing) == 1 {
+			return in.governing[0], nil
 		}
 		return nil, errors.New("several policies may govern: name the namespace of the document with -n NAMESPACE")
 	}
-	ns := manifest.Namespace(name, nil)
-	if i := slices.IndexFunc(t.namespaces, func(known api.Namespace) bool { return known.Name == name }); i >= 0 {
-		ns = t.namespaces[i]
+	ns := manifest.Namespace(namespace, nil)
+	if i := slices.IndexFunc(in.namespaces, func(known api.Namespace) bool { return known.Name == namespace }); i >= 0 {
+		ns = in.namespaces[i]
 	}
-	return config.NewBook(t.governing).For(ns)
+	return config.NewBook(in.governing).For(ns)
 }

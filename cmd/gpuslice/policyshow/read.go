@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,11 +43,11 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	for _, m := range slices.Concat(d.maps, own) {
-		if err := d.add(m, o.systemNamespace); err != nil {
-			return nil, err
-		}
+	found, err := installed.PolicyDocuments(slices.Concat(d.maps, own), o.systemNamespace)
+	if err != nil {
+		return nil, err
 	}
+	d.take(found)
 	return d, d.readLabels(ctx, connection)
 }
 
@@ -84,24 +83,15 @@ func (o *options) readSystem(ctx context.Context, c *kube.Connection, d *documen
 	return err
 }
 
-// add adds a ConfigMap that holds a policy or the namespace's own document.
-func (d *documents) add(m *corev1.ConfigMap, system string) error {
-	o, err := manifest.FromCluster("v1", "ConfigMap", m)
-	if err != nil {
-		return err
-	}
-	if p, ok := (manifest.PolicyReader{System: system}).ConfigMap(o); ok {
-		d.take(p)
-	}
-	return nil
-}
-
-func (d *documents) take(p manifest.Policy) {
-	switch {
-	case !p.Place.Tenant:
-		d.policies = append(d.policies, p)
-	case p.TenantOf == d.namespace:
-		d.tenant = &p
+// take keeps policies, and the namespace's own document.
+func (d *documents) take(found []manifest.Policy) {
+	for _, p := range found {
+		switch {
+		case !p.Place.Tenant:
+			d.policies = append(d.policies, p)
+		case p.TenantOf == d.namespace:
+			d.tenant = &p
+		}
 	}
 }
 
@@ -131,9 +121,7 @@ func (o *options) readFiles(s cli.Streams) (*documents, error) {
 	if len(found) == 0 && len(d.filesUnread) == 0 {
 		return nil, fmt.Errorf("--policies: no policy in it; %s", manifest.AcceptedPolicies)
 	}
-	for _, p := range found {
-		d.take(p)
-	}
+	d.take(found)
 	for _, ns := range manifest.Namespaces(rest.Objects) {
 		if ns.Name == d.namespace {
 			d.labels = ns.Labels

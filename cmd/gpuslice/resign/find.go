@@ -51,12 +51,12 @@ func find(ctx context.Context, client kubernetes.Interface, system, namespace st
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	namespaces, err := installed.Namespaces(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("read namespaces: %w", err)
+		return nil, err
 	}
 	found := &signings{}
-	for _, ns := range list.Items {
+	for _, ns := range namespaces {
 		if namespace != "" && ns.Name != namespace {
 			continue
 		}
@@ -64,7 +64,7 @@ func find(ctx context.Context, client kubernetes.Interface, system, namespace st
 		if err != nil {
 			return nil, err
 		}
-		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+		in := snapshot.Input(ns)
 		for i := range living {
 			found.add(keys, in, &living[i])
 		}

@@ -97,15 +97,12 @@ func dryRunInstead(c *kube.Connection, err error) error {
 
 // readNamespaces reads the labels of all namespaces, or of the one in question where the others may not be seen.
 func (l *live) readNamespaces(ctx context.Context, c *kube.Connection) error {
-	list, err := c.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if err == nil {
-		for _, ns := range list.Items {
-			l.namespaces[ns.Name] = ns.Labels
-		}
-		return nil
+	all, err := installed.Namespaces(ctx, c.Client)
+	for _, ns := range all {
+		l.namespaces[ns.Name] = ns.Labels
 	}
 	if !apierrors.IsForbidden(err) {
-		return fmt.Errorf("read namespaces: %w", err)
+		return err
 	}
 	ns, err := c.Client.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
 	if err != nil {

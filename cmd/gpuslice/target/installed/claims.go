@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
@@ -17,36 +18,29 @@ import (
 // may not be read. Beside an error it holds the readable ones. A cluster that allocates no devices dynamically has
 // none.
 func Claims(ctx context.Context, client kubernetes.Interface, namespace string) (cluster.Claims, error) {
-	api := client.ResourceV1()
+	api, all := client.ResourceV1(), metav1.ListOptions{}
 	out := cluster.Claims{Classes: map[string]*resourcev1.DeviceClass{}, Claims: map[string]*resourcev1.ResourceClaimSpec{}, Templates: map[string]*resourcev1.ResourceClaimSpec{}}
-	classes, failed := api.DeviceClasses().List(ctx, metav1.ListOptions{})
-	if failed == nil {
-		for i := range classes.Items {
-			out.Classes[classes.Items[i].Name] = &classes.Items[i]
-		}
+	classes, classesUnread := kube.Listed[*resourcev1.DeviceClass](api.DeviceClasses().List(ctx, all))
+	for _, c := range classes {
+		out.Classes[c.Name] = c
 	}
-	claims, err := readable(namespace, func(namespace string) (*resourcev1.ResourceClaimList, error) {
-		return api.ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	claims, claimsUnread := readable(namespace, func(namespace string) ([]*resourcev1.ResourceClaim, error) {
+		return kube.Listed[*resourcev1.ResourceClaim](api.ResourceClaims(namespace).List(ctx, all))
 	})
-	if err == nil {
-		for i := range claims.Items {
-			out.Add(&claims.Items[i])
-		}
+	for _, c := range claims {
+		out.Add(c)
 	}
-	failed = errors.Join(failed, err)
-	templates, err := readable(namespace, func(namespace string) (*resourcev1.ResourceClaimTemplateList, error) {
-		return api.ResourceClaimTemplates(namespace).List(ctx, metav1.ListOptions{})
+	templates, err := readable(namespace, func(namespace string) ([]*resourcev1.ResourceClaimTemplate, error) {
+		return kube.Listed[*resourcev1.ResourceClaimTemplate](api.ResourceClaimTemplates(namespace).List(ctx, all))
 	})
-	if err == nil {
-		for i := range templates.Items {
-			out.Templates[templates.Items[i].Namespace+"/"+templates.Items[i].Name] = &templates.Items[i].Spec.Spec
-		}
+	for _, t := range templates {
+		out.Templates[t.Namespace+"/"+t.Name] = &t.Spec.Spec
 	}
-	if failed = errors.Join(failed, err); failed == nil || apierrors.IsNotFound(err) {
-		out.Unserved = apierrors.IsNotFound(err)
-		return out, nil
+	out.Unserved = apierrors.IsNotFound(err)
+	if err = errors.Join(classesUnread, claimsUnread, err); err != nil && !out.Unserved {
+		return out, fmt.Errorf("read claims of devices: %w", err)
 	}
-	return out, fmt.Errorf("read claims of devices: %w", failed)
+	return out, nil
 }
 
 // readable lists in every namespace, or in one where the others may not be read.

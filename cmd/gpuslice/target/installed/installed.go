@@ -7,18 +7,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
@@ -30,25 +33,30 @@ const webhookSelector = Selector + ",app.kubernetes.io/component=webhook"
 
 // Policies returns the policy ConfigMaps of the system namespace.
 func Policies(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
-	list, err := client.CoreV1().ConfigMaps(system).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{api.LabelPolicy: "true"}.String(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read policies of namespace %s: %w", system, err)
+	return kube.Read[*corev1.ConfigMap](ctx, "policies of namespace "+system, client.CoreV1().ConfigMaps(system).List,
+		metav1.ListOptions{LabelSelector: api.LabelPolicy + "=true"})
+}
+
+// PolicyDocuments are the documents of ConfigMaps, as they would stand in a file.
+func PolicyDocuments(maps []*corev1.ConfigMap, system string) (all []manifest.Policy, err error) {
+	for _, m := range maps {
+		o, err := manifest.FromCluster("v1", "ConfigMap", m)
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := (manifest.PolicyReader{System: system}).ConfigMap(o); ok {
+			all = append(all, p)
+		}
 	}
-	return kube.Pointers(list.Items), nil
+	return all, nil
 }
 
 // Tenants returns the tenants' own documents: of every namespace, or of one where the others may not be read.
 func Tenants(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.ConfigMap, error) {
-	list, err := client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", api.TenantPolicyName).String(),
-	})
-	if err == nil {
-		return slices.DeleteFunc(kube.Pointers(list.Items), func(m *corev1.ConfigMap) bool { return m.Name != api.TenantPolicyName }), nil
-	}
+	all, err := kube.Read[*corev1.ConfigMap](ctx, "tenants' own policies", client.CoreV1().ConfigMaps(metav1.NamespaceAll).List,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + api.TenantPolicyName})
 	if !apierrors.IsForbidden(err) || namespace == "" {
-		return nil, fmt.Errorf("read tenants' own policies: %w", err)
+		return slices.DeleteFunc(all, func(m *corev1.ConfigMap) bool { return m.Name != api.TenantPolicyName }), err
 	}
 	own, err := configMap(ctx, client, namespace, api.TenantPolicyName, "own policy of namespace "+namespace)
 	if own == nil {
@@ -59,18 +67,14 @@ func Tenants(ctx context.Context, client kubernetes.Interface, namespace string)
 
 // LimitRanges returns those of every namespace, or of one where the others may not be read, by namespace.
 func LimitRanges(ctx context.Context, client kubernetes.Interface, namespace string) (map[string][]*corev1.LimitRange, error) {
-	list, err := client.CoreV1().LimitRanges(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) && namespace != "" {
-		list, err = client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read LimitRanges: %w", err)
-	}
+	all, err := readable(namespace, func(namespace string) ([]*corev1.LimitRange, error) {
+		return kube.Read[*corev1.LimitRange](ctx, "LimitRanges", client.CoreV1().LimitRanges(namespace).List, metav1.ListOptions{})
+	})
 	out := map[string][]*corev1.LimitRange{}
-	for i := range list.Items {
-		out[list.Items[i].Namespace] = append(out[list.Items[i].Namespace], &list.Items[i])
+	for _, r := range all {
+		out[r.Namespace] = append(out[r.Namespace], r)
 	}
-	return out, nil
+	return out, err
 }
 
 // Snapshot is the input of a replica's decisions, without the guard, on which no figure depends.
@@ -125,11 +129,8 @@ func configMap(ctx context.Context, client kubernetes.Interface, namespace, name
 
 // Advice returns the ConfigMaps with the recommended sizes.
 func Advice(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
-	list, err := client.CoreV1().ConfigMaps(system).List(ctx, metav1.ListOptions{LabelSelector: advice.Label + "=true"})
-	if err != nil {
-		return nil, fmt.Errorf("read the ConfigMaps of recommended sizes: %w", err)
-	}
-	return kube.Pointers(list.Items), nil
+	return kube.Read[*corev1.ConfigMap](ctx, "the ConfigMaps of recommended sizes", client.CoreV1().ConfigMaps(system).List,
+		metav1.ListOptions{LabelSelector: advice.Label + "=true"})
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
@@ -139,35 +140,67 @@ func State(ctx context.Context, client kubernetes.Interface, system string) (*co
 
 // Nodes returns the nodes of the cluster.
 func Nodes(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read nodes: %w", err)
+	return kube.Read[*corev1.Node](ctx, "nodes", client.CoreV1().Nodes().List, metav1.ListOptions{})
+}
+
+// Namespaces returns the namespaces of the cluster.
+func Namespaces(ctx context.Context, client kubernetes.Interface) (all []api.Namespace, err error) {
+	list, err := kube.Read[*corev1.Namespace](ctx, "namespaces", client.CoreV1().Namespaces().List, metav1.ListOptions{})
+	for _, ns := range list {
+		all = append(all, api.Namespace{Name: ns.Name, Labels: ns.Labels})
 	}
-	return kube.Pointers(list.Items), nil
+	return all, err
+}
+
+// Source holds the objects from which the pools of the nodes are read. Beside an error it holds the nodes. A cluster
+// that allocates no devices dynamically has no ResourceSlices and no DeviceClasses.
+func Source(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) (pools.Source, error) {
+	published, err := kube.Read[*resourcev1.ResourceSlice](ctx, "ResourceSlices", client.ResourceV1().ResourceSlices().List, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return pools.Source{Nodes: nodes}, nil
+	}
+	if err != nil {
+		return pools.Source{Nodes: nodes}, err
+	}
+	classes, err := kube.Read[*resourcev1.DeviceClass](ctx, "DeviceClasses", client.ResourceV1().DeviceClasses().List, metav1.ListOptions{})
+	if err != nil {
+		return pools.Source{Nodes: nodes}, err
+	}
+	source := pools.Source{Nodes: nodes, Slices: published, Classes: map[string]*resourcev1.DeviceClass{}}
+	for _, c := range classes {
+		source.Classes[c.Name] = c
+	}
+	return source, nil
 }
 
 // Runtimes returns the cluster's facts about how a guard can reach the driver. ClusterPolicies that may not be read
 // count as none, as they do for the webhook.
 func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (pools.Runtimes, error) {
-	classes, err := client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
+	classes, err := kube.Read[*nodev1.RuntimeClass](ctx, "runtime classes", client.NodeV1().RuntimeClasses().List, metav1.ListOptions{})
 	if err != nil {
-		return pools.Runtimes{}, fmt.Errorf("read runtime classes: %w", err)
+		return pools.Runtimes{}, err
 	}
 	operator, err := cluster.ReadOperator(ctx, objects)
 	if err != nil {
 		return pools.Runtimes{}, err
 	}
-	return pools.RuntimesOf(kube.Pointers(classes.Items), operator), nil
+	return pools.RuntimesOf(classes, operator), nil
 }
 
 // Deployment returns that of the webhook; nil: there is none.
 func Deployment(ctx context.Context, client kubernetes.Interface, system string) (*appsv1.Deployment, error) {
-	list, err := client.AppsV1().Deployments(system).List(ctx, metav1.ListOptions{LabelSelector: webhookSelector})
+	all, err := kube.Read[*appsv1.Deployment](ctx, "the webhook's Deployment", client.AppsV1().Deployments(system).List, metav1.ListOptions{LabelSelector: webhookSelector})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Keys returns the keys by which the installation knows its promises.
+func Keys(ctx context.Context, client kubernetes.Interface, system string) (promise.Keys, error) {
+	secret, err := client.CoreV1().Secrets(system).Get(ctx, keys.SecretName, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read the webhook's Deployment: %w", err)
+		return promise.Keys{}, fmt.Errorf("read Secret %s of namespace %s: %w", keys.SecretName, system, err)
 	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	return &list.Items[0], nil
+	return keys.Of(secret), nil
 }

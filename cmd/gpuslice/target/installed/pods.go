@@ -50,12 +50,9 @@ func Count(list corev1.ResourceList, name string) int64 {
 
 // NativeQuotas returns the limits that ResourceQuotas set on GPUs in a namespace.
 func NativeQuotas(ctx context.Context, client kubernetes.Interface, namespace string) (out []accounting.NativeQuota, err error) {
-	list, err := client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read resource quotas of namespace %s: %w", namespace, err)
+	all, err := kube.Read[*corev1.ResourceQuota](ctx, "resource quotas of namespace "+namespace, client.CoreV1().ResourceQuotas(namespace).List, metav1.ListOptions{})
+	for _, q := range all {
+		out = append(out, accounting.NativeQuotasOf(q)...)
 	}
-	for i := range list.Items {
-		out = append(out, accounting.NativeQuotasOf(&list.Items[i])...)
-	}
-	return out, nil
+	return out, err
 }

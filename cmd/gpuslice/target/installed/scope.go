@@ -2,7 +2,6 @@ package installed
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -43,11 +42,9 @@ func ScopeOf(configurations []*admissionv1.MutatingWebhookConfiguration, system 
 
 // ReadScope reads the scope of the installation in a cluster.
 func ReadScope(ctx context.Context, client kubernetes.Interface, system string) (Scope, error) {
-	list, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: Selector})
-	if err != nil {
-		return ScopeOf(nil, system), fmt.Errorf("read webhook configurations: %w", err)
-	}
-	return ScopeOf(kube.Pointers(list.Items), system), nil
+	all, err := kube.Read[*admissionv1.MutatingWebhookConfiguration](ctx, "webhook configurations",
+		client.AdmissionregistrationV1().MutatingWebhookConfigurations().List, metav1.ListOptions{LabelSelector: Selector})
+	return ScopeOf(all, system), err
 }
 
 // defaultExclusions are the namespaces that the manifests leave out, beside the installation's own.

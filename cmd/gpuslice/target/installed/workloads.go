@@ -1,8 +1,8 @@
 package installed
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,13 +36,8 @@ func Workloads(ctx context.Context, client kubernetes.Interface, namespace strin
 }
 
 func readWorkloads[L runtime.Object](ctx context.Context, g *workloadReader, apiVersion, kind string, list kube.List[L]) {
-	items, err := kube.Listed[interface {
-		runtime.Object
-		metav1.Object
-	}](list(ctx, metav1.ListOptions{}))
-	if err != nil && g.err == nil {
-		g.err = fmt.Errorf("read %ss of namespace %s: %w", kind, g.namespace, err)
-	}
+	items, err := kube.Read[metav1.Object](ctx, kind+"s of namespace "+g.namespace, list, metav1.ListOptions{})
+	g.err = cmp.Or(g.err, err)
 	for _, item := range items {
 		if metav1.GetControllerOf(item) != nil || over(item) {
 			continue

@@ -171,24 +171,24 @@ func searched() string {
 // List is the call of a client that lists the objects of a kind.
 type List[L runtime.Object] func(context.Context, metav1.ListOptions) (L, error)
 
-// Listed returns pointers to the objects of a list that the API server returned.
-func Listed[T runtime.Object](list runtime.Object, err error) ([]T, error) {
+// Listed returns the objects of a list that the API server returned: T is a pointer to their type, or an interface of it.
+func Listed[T any](list runtime.Object, err error) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
 	out := make([]T, 0, meta.LenList(list))
 	err = meta.EachListItem(list, func(o runtime.Object) error {
-		out = append(out, o.(T))
+		out = append(out, any(o).(T))
 		return nil
 	})
 	return out, err
 }
 
-// Pointers returns pointers to the items of a list that the API server returned.
-func Pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
+// Read is Listed for a call that is still to be made. what names the objects in an error.
+func Read[T any, L runtime.Object](ctx context.Context, what string, list List[L], options metav1.ListOptions) ([]T, error) {
+	all, err := Listed[T](list(ctx, options))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	return out
+	return all, nil
 }
