@@ -76,11 +76,13 @@ func (c *Cluster) ClaimProblems(namespace string) (claims, templates map[string]
 	return problems(c.claims.Claims, false), problems(c.claims.Templates, true)
 }
 
-// AddNamespace keeps the labels of a Namespace of a file, by which policies select. Other objects are left out.
-func (c *Cluster) AddNamespace(o manifest.Object) {
-	if o.Kind == "Namespace" && o.APIVersion == "v1" {
+// AddNamespace keeps the labels of a Namespace of a file, by which policies select. It reports whether the object is one.
+func (c *Cluster) AddNamespace(o manifest.Object) bool {
+	is := o.Kind == "Namespace" && o.APIVersion == "v1"
+	if is {
 		keep(&c.Labels, o.Name, o.Labels)
 	}
+	return is
 }
 
 // AddClaim keeps the spec of a ResourceClaim or a ResourceClaimTemplate of a file. Other objects are left out.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,15 +22,24 @@ import (
 // loader reads a cluster from the files that the flags name, and the rest from a live one where they want it.
 type loader struct {
 	flags    *Flags
-	live     *live // nil: files alone
+	live     bool // a cluster was read
 	reader   *manifest.Reader
 	problems []error
 	warnings []string
-	policies []manifest.Policy
-	source   pools.Source
-	classes  []*nodev1.RuntimeClass
-	operator *pools.Operator
+	policies []manifest.Policy      // of files
+	objects  webhookcluster.Objects // of a live cluster; nodes, slices and classes of files too
+	tenants  []*corev1.ConfigMap    // tenants' own documents in a live cluster
+	classes  []*nodev1.RuntimeClass // of files
+	operator *pools.Operator        // of files
 	cluster  *Cluster
+}
+
+func (l *loader) fail(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Errorf(format, args...))
+}
+
+func (l *loader) warn(format string, args ...any) {
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
 // Load reads all that the flags name, and prints every problem on standard error. Any ends the command: an answer from
@@ -41,15 +49,9 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 		Labels: map[string]map[string]string{}, tenants: map[string]*config.TenantDocument{},
 	}}
 	if flags.Live() {
-		connection, err := Connect(&flags.Kube, s)
-		if err != nil {
+		if err := l.readLive(ctx, s); err != nil {
 			return nil, err
 		}
-		l.cluster.Namespace = connection.Namespace
-		if l.live, err = readLive(ctx, connection, flags); err != nil {
-			return nil, err
-		}
-		l.takeLive()
 	}
 	l.labels()
 	l.readPolicies()
@@ -68,20 +70,12 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 	return l.cluster, nil
 }
 
-// takeLive copies the objects of a live cluster. Files are read afterwards, and win.
-func (l *loader) takeLive() {
-	l.source, l.cluster.ranges, l.cluster.claims = l.live.source, l.live.ranges, l.live.claims
-	l.cluster.ClaimsUnread = l.live.claimsUnread
-	l.warnings = append(l.warnings, l.live.warnings...)
-	maps.Copy(l.cluster.Labels, l.live.namespaces)
-}
-
 // takeTenants copies the tenants' own documents of a live cluster, where no file gives one.
 func (l *loader) takeTenants() {
 	if l.cluster.tenants[""] != nil {
 		return
 	}
-	for _, m := range l.live.tenants {
+	for _, m := range l.tenants {
 		if place, _ := config.PlaceOf(m, l.flags.SystemNamespace); place.Tenant && l.cluster.tenants[m.Namespace] == nil {
 			document := config.ReadTenantDocument(m)
 			l.cluster.tenants[m.Namespace] = &document
@@ -94,21 +88,18 @@ func (l *loader) finish() {
 	c := l.cluster
 	switch image := cmp.Or(l.flags.GuardImage, defaultGuard); {
 	case image == noGuard:
-	case l.flags.GuardImage == "" && l.live != nil:
-		c.Guard = l.live.guard
+	case l.flags.GuardImage == "" && l.live:
+		c.Guard = l.objects.Guard
 	default:
 		c.Guard = &config.GuardSettings{Image: image, CPU: installed.GuardCPU, Memory: installed.GuardMemory}
 	}
-	c.Runtimes = pools.RuntimesOf(l.classes, l.operator)
-	if l.live != nil {
-		l.takeTenants()
+	l.takeTenants()
+	if c.Runtimes = l.objects.Runtimes; len(l.flags.Nodes) > 0 {
+		c.Runtimes = pools.RuntimesOf(l.classes, l.operator)
 	}
-	if l.live != nil && len(l.flags.Nodes) == 0 {
-		c.Runtimes = l.live.runtimes
-	}
-	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs,
-			Advice: l.live.advice, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
+	if l.live && len(l.flags.Policies) == 0 {
+		l.objects.Guard, l.objects.Runtimes = c.Guard, c.Runtimes
+		c.snapshot = webhookcluster.ReadSnapshot(l.objects)
 		c.Pools = c.snapshot.Pools()
 		return
 	}
@@ -117,7 +108,7 @@ func (l *loader) finish() {
 	if policy := c.Book.Default(); policy != nil {
 		spec = policy.Pools
 	}
-	c.Pools, c.complete = l.source.Pools(spec, nil), spec.Complete
+	c.Pools, c.complete = l.objects.Source.Pools(spec, nil), spec.Complete
 }
 
 // labels reads --namespace-label.
@@ -126,7 +117,7 @@ func (l *loader) labels() {
 	for _, text := range l.flags.namespaceLabels {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			l.problems = append(l.problems, fmt.Errorf("--namespace-label %q: accepted: KEY=VALUE", text))
+			l.fail("--namespace-label %q: accepted: KEY=VALUE", text)
 			continue
 		}
 		l.cluster.extra[key] = value
@@ -146,10 +137,10 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 	found, rest := as.Read(l.reader, []string{path})
 	for _, p := range found {
 		for _, problem := range p.Problems {
-			l.problems = append(l.problems, fmt.Errorf("%s: %w", p.At, problem))
+			l.fail("%s: %w", p.At, problem)
 		}
 		for _, w := range p.Warnings {
-			l.warnings = append(l.warnings, p.At+": "+w)
+			l.warn("%s: %s", p.At, w)
 		}
 	}
 	for _, failed := range rest.Unread {
@@ -157,7 +148,7 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 	}
 	namespaces := l.addNamespaces(rest.Objects)
 	if len(found) == 0 && namespaces == 0 && len(rest.Unread) == 0 {
-		l.problems = append(l.problems, fmt.Errorf("%s %s: no policy in it; %s", flag, path, manifest.AcceptedPolicies))
+		l.fail("%s %s: no policy in it; %s", flag, path, manifest.AcceptedPolicies)
 	}
 	l.policies = append(l.policies, found...)
 	for _, p := range found {
@@ -165,7 +156,7 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 			continue
 		}
 		if l.cluster.tenants[p.TenantOf] != nil {
-			l.problems = append(l.problems, fmt.Errorf("%s: there is a tenant's own document for the same namespace already: %s", p.At, l.cluster.tenants[p.TenantOf].Name))
+			l.fail("%s: there is a tenant's own document for the same namespace already: %s", p.At, l.cluster.tenants[p.TenantOf].Name)
 		}
 		l.cluster.tenants[p.TenantOf] = &config.TenantDocument{Name: p.Name, Policy: p.Policy}
 	}
@@ -173,20 +164,20 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 
 func (l *loader) readNodes() {
 	for _, path := range l.flags.Nodes {
-		before, runtimes := len(l.source.Nodes), false
-		for _, o := range l.objects([]string{path}, manifest.MaxNodes) {
+		before, runtimes := len(l.objects.Source.Nodes), false
+		for _, o := range l.objectsOf(path, manifest.MaxNodes) {
 			if o.Kind != "Node" || o.APIVersion != "v1" {
 				runtimes = l.readRuntime(o) || runtimes
 				continue
 			}
 			var node corev1.Node
 			if err := json.Unmarshal(o.Raw, &node); err != nil {
-				l.problems = append(l.problems, fmt.Errorf("%s: not a Node: %w", o, err))
+				l.fail("%s: not a Node: %w", o, err)
 			}
-			l.source.Nodes = append(l.source.Nodes, &node)
+			l.objects.Source.Nodes = append(l.objects.Source.Nodes, &node)
 		}
-		if len(l.source.Nodes) == before && !runtimes && len(l.problems) == 0 {
-			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
+		if len(l.objects.Source.Nodes) == before && !runtimes && len(l.problems) == 0 {
+			l.fail("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path)
 		}
 	}
 }
@@ -204,11 +195,11 @@ func (l *loader) readRuntime(o manifest.Object) bool {
 		class := &resourcev1.DeviceClass{}
 		err = json.Unmarshal(o.Raw, class)
 		keep(&l.cluster.claims.Classes, class.Name, class)
-		keep(&l.source.Classes, class.Name, class)
+		keep(&l.objects.Source.Classes, class.Name, class)
 	case o.Kind == "ResourceSlice" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
 		published := &resourcev1.ResourceSlice{}
 		err = json.Unmarshal(o.Raw, published)
-		l.source.Slices = append(l.source.Slices, published)
+		l.objects.Source.Slices = append(l.objects.Source.Slices, published)
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
 		var policy *pools.ClusterPolicy
 		policy, err = pools.ReadClusterPolicy(o.Raw)
@@ -217,15 +208,15 @@ func (l *loader) readRuntime(o manifest.Object) bool {
 		return false
 	}
 	if err != nil {
-		l.problems = append(l.problems, fmt.Errorf("%s: not a %s: %w", o, o.Kind, err))
+		l.fail("%s: not a %s: %w", o, o.Kind, err)
 	}
 	return true
 }
 
 func (l *loader) readNamespaces() {
 	for _, path := range l.flags.Namespaces {
-		if l.addNamespaces(l.objects([]string{path}, manifest.MaxManifest)) == 0 && len(l.problems) == 0 {
-			l.problems = append(l.problems, fmt.Errorf("--namespaces %s: no Namespace in it", path))
+		if l.addNamespaces(l.objectsOf(path, manifest.MaxManifest)) == 0 && len(l.problems) == 0 {
+			l.fail("--namespaces %s: no Namespace in it", path)
 		}
 	}
 }
@@ -233,17 +224,15 @@ func (l *loader) readNamespaces() {
 // addNamespaces keeps the labels of the namespaces among objects, and returns how many there are.
 func (l *loader) addNamespaces(objects []manifest.Object) (n int) {
 	for _, o := range objects {
-		if o.Kind == "Namespace" && o.APIVersion == "v1" {
-			l.cluster.Labels[o.Name] = o.Labels
+		if l.cluster.AddNamespace(o) {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *loader) objects(paths []string, limit int64) []manifest.Object {
-	var all []manifest.Object
-	for _, d := range l.reader.Documents(paths, limit) {
+func (l *loader) objectsOf(path string, limit int64) (all []manifest.Object) {
+	for _, d := range l.reader.Documents([]string{path}, limit) {
 		found, unread := d.Objects()
 		for _, failed := range unread {
 			l.problems = append(l.problems, failed)
