@@ -84,7 +84,6 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 		Version:       s.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cli.NoArguments,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
@@ -97,20 +96,24 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), report.New(s), plan.New(s), recommend.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s), snapshot.New(s), page.New(s), uninstall.New(s), versions.New(s))
-	referToExitCodes(root)
+	complete(root)
 	group(root)
 	splitFlags(root)
 	cli.CompleteWords(root)
 	return root
 }
 
-// referToExitCodes ends the help of every command below root with a pointer to the one list of exit codes.
-func referToExitCodes(root *cobra.Command) {
-	for _, c := range root.Commands() {
+// complete has cmd and the commands below it take no arguments where they do not say otherwise, and ends the help of
+// those below with a pointer to the one list of exit codes.
+func complete(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = cli.NoArguments
+	}
+	for _, c := range cmd.Commands() {
 		if c.Long != "" {
 			c.Long += "\n\n" + seeExitCodes
 		}
-		referToExitCodes(c)
+		complete(c)
 	}
 }
 
@@ -118,7 +121,6 @@ func newPolicyCommand(commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Work with policy documents",
-		Args:  cli.NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)

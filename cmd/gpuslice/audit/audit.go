@@ -63,28 +63,24 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Preview what enforce would change in a namespace",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.Flags.Register(flags, "to audit (default: the context's, else \"default\")")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "audit every governed namespace")
+	cli.AllNamespacesFlag(cmd, &o.all, "audit every governed namespace")
 	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
 	flags.BoolVar(&o.reports, "reports", false, "write a Report of openreports.io in each audited namespace, too")
-	o.output.Register(flags, cli.YAML, cli.Name, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath)
 	o.Kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
 
 func (o *options) check() error {
-	if o.all && o.Kube.Namespace != "" {
-		return errors.New("-n names one namespace, and -A means all: leave out one of them")
-	}
 	if o.reports && len(o.Policies) > 0 {
 		return errors.New("--reports writes what the cluster's policies do: leave out --policies")
 	}
-	return o.output.Check()
+	return nil
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {

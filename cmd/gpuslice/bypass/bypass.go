@@ -52,7 +52,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Admit every pod of a namespace for a while",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
@@ -63,7 +62,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.reason, "reason", "", "`TEXT` for others: why the namespace is bypassed")
 	flags.BoolVar(&o.end, "end", false, "end the bypass now")
 	flags.BoolVar(&o.list, "list", false, "list every bypass of the cluster, or of the namespace")
-	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
+	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	cmd.MarkFlagsMutuallyExclusive("duration", "end", "list")
 	cmd.MarkFlagsMutuallyExclusive("reason", "end", "list")
 	o.CompleteNamespaces(cmd, s)
@@ -83,7 +82,7 @@ func (o *options) check() error {
 	case o.reason == "" || len(o.reason) > maxReason:
 		return fmt.Errorf("--reason %q: accepted: a text of 1 to %d characters, for others", o.reason, maxReason)
 	}
-	return cli.CheckOutput(o.output, cli.TextOrDocument())
+	return nil
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {

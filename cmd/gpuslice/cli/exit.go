@@ -44,7 +44,7 @@ func (t *Tally) Failed(err error) {
 }
 
 // Exit returns nil for success, else the ExitError to return from a command.
-func (t *Tally) Exit() error {
+func (t Tally) Exit() error {
 	switch {
 	case t.Internal:
 		return ExitError(ExitInternal)

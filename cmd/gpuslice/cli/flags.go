@@ -15,10 +15,33 @@ import (
 // TextOrJSON are the formats of a command that prints a page for people.
 func TextOrJSON() []string { return []string{"text", "json"} }
 
-// OutputFlag registers -o, --output. The first of the formats is the default.
-func OutputFlag(flags *pflag.FlagSet, output *string, formats []string) {
-	flags.StringVarP(output, "output", "o", formats[0], "`FORMAT`: "+strings.Join(formats, ", "))
-	_ = flags.SetAnnotation("output", completedBy, formats) // fails only for a flag that is not registered
+// OutputFlag registers -o, --output, which takes one of the formats. The first of them is the default.
+func OutputFlag(cmd *cobra.Command, output *string, formats []string) {
+	cmd.Flags().StringVarP(output, "output", "o", formats[0], "`FORMAT`: "+strings.Join(formats, ", "))
+	_ = cmd.Flags().SetAnnotation("output", completedBy, formats) // fails only for a flag that is not registered
+	check(cmd, func() error { return checkOutput(*output, formats) })
+}
+
+// AllNamespacesFlag registers -A, --all-namespaces of a command that has -n too.
+func AllNamespacesFlag(cmd *cobra.Command, all *bool, usage string) {
+	cmd.Flags().BoolVarP(all, "all-namespaces", "A", false, usage)
+	check(cmd, func() error {
+		if *all && cmd.Flag("namespace").Value.String() != "" {
+			return errors.New("-n names one namespace, and -A means all: leave out one of them")
+		}
+		return nil
+	})
+}
+
+// check has a command return a problem of its flags beside those that it finds itself.
+func check(cmd *cobra.Command, problem func() error) {
+	own := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
+		if own != nil {
+			err = own(cmd, args)
+		}
+		return errors.Join(err, problem())
+	}
 }
 
 // completedBy is the annotation of a flag with the words that the shell completes it by.
@@ -36,8 +59,8 @@ func CompleteWords(cmd *cobra.Command) {
 	}
 }
 
-// CheckOutput returns an error if output is none of the accepted formats.
-func CheckOutput(output string, accepted []string) error {
+// checkOutput returns an error if output is none of the accepted formats.
+func checkOutput(output string, accepted []string) error {
 	name, template, given := strings.Cut(output, "=")
 	if name == JSONPath && slices.Contains(accepted, JSONPath) {
 		if !given {

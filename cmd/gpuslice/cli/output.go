@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
@@ -28,24 +29,18 @@ const (
 type Output struct {
 	Format    string
 	NoHeaders bool
-
-	accepted []string
 }
 
 // Register registers -o for the formats "text", "json" and others, and --no-headers.
-func (o *Output) Register(flags *pflag.FlagSet, others ...string) {
-	o.accepted = append(TextOrJSON(), others...)
-	OutputFlag(flags, &o.Format, o.accepted)
-	o.RegisterHeaders(flags)
+func (o *Output) Register(cmd *cobra.Command, others ...string) {
+	OutputFlag(cmd, &o.Format, append(TextOrJSON(), others...))
+	o.RegisterHeaders(cmd.Flags())
 }
 
 // RegisterHeaders registers --no-headers.
 func (o *Output) RegisterHeaders(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print tables without their headers")
 }
-
-// Check returns an error for a format that is not accepted.
-func (o *Output) Check() error { return CheckOutput(o.Format, o.accepted) }
 
 // Answer is a command's output, in the form that each format takes.
 type Answer struct {

@@ -56,9 +56,7 @@ type options struct {
 func (o *options) register(cmd *cobra.Command, s cli.Streams) {
 	o.kube.Register(cmd.Flags())
 	cli.SystemNamespaceFlag(cmd.Flags(), &o.systemNamespace)
-	cli.OutputFlag(cmd.Flags(), &o.output, cli.TextOrDocument())
-	cmd.Args = cli.NoArguments
-	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrDocument()) }
+	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	o.kube.CompleteNamespaces(cmd, s)
 }
 
@@ -133,6 +131,5 @@ func (o *options) print(s cli.Streams, kind string, all []Finding) (err error) {
 }
 
 func exit(all []Finding) error {
-	t := cli.Tally{Denied: Worst(all) == Problem, Warned: Worst(all) == Warning}
-	return t.Exit()
+	return cli.Tally{Denied: Worst(all) == Problem, Warned: Worst(all) == Warning}.Exit()
 }

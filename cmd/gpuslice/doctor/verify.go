@@ -62,8 +62,8 @@ func NewVerify(s cli.Streams) *cobra.Command {
 		},
 	}
 	o.kube.RegisterNamespace(cmd.Flags(), "to try (default: the first that is governed and enforced)")
-	o.register(cmd, s)
 	gpu.register(cmd)
+	o.register(cmd, s)
 	return cmd
 }
 

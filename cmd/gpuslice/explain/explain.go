@@ -64,13 +64,11 @@ func New(s cli.Streams) *cobra.Command {
 			return explainFiles(cmd.Context(), &f, &output, s)
 		},
 	}
-	f.Register(cmd, s, formats()...)
+	f.Register(cmd, s, append(cli.TextOrJSON(), cli.Wide, cli.YAML, cli.JSONPath)...)
 	output.RegisterHeaders(cmd.Flags())
 	f.Kube.CompletePods(cmd, s)
 	return cmd
 }
-
-func formats() []string { return append(cli.TextOrJSON(), cli.Wide, cli.YAML, cli.JSONPath) }
 
 func check(f *preview.Flags, args []string) error {
 	switch {
@@ -81,7 +79,7 @@ func check(f *preview.Flags, args []string) error {
 	case len(args) > 1 || len(f.Filenames) > 0:
 		return errors.New("explain takes one name, or files with -f")
 	}
-	return cli.CheckOutput(f.Output, formats())
+	return nil
 }
 
 // explainFiles explains the decisions on objects.

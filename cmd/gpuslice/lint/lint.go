@@ -52,7 +52,7 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Report every problem of policy documents",
 		Long:    long,
 		Example: example,
-		Args:    func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrDocument()) },
+		Args:    cobra.ArbitraryArgs,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	flags := cmd.Flags()
@@ -60,7 +60,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.RegisterNamespace(flags, "of bare documents of tenants; not needed if one policy governs alone")
 	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
+	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }

@@ -64,12 +64,11 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "List the slices of a namespace, a node or the cluster",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.watch && !cmd.Flags().Changed("request-timeout") {
 				o.kube.Timeout = 0
 			}
-			return o.check()
+			return o.pods.Check(o.kube.Namespace)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
@@ -77,18 +76,11 @@ func New(s cli.Streams) *cobra.Command {
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "to list (default: with --node all, else the context's, else \"default\")")
-	o.pods.Register(flags, command)
+	o.pods.Register(cmd, command)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "after listing, watch for changes")
-	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
+	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
-}
-
-func (o *options) check() error {
-	if err := o.pods.Check(o.kube.Namespace); err != nil {
-		return err
-	}
-	return o.output.Check()
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -113,8 +105,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	} else if err := p.print(found); err != nil {
 		return err
 	}
-	tally := cli.Tally{NoAnswer: len(found.unread) > 0}
-	return tally.Exit()
+	return cli.Tally{NoAnswer: len(found.unread) > 0}.Exit()
 }
 
 // sizes are the recommended ones, where they are printed; nil: none.

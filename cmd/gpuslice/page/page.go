@@ -46,7 +46,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Draw the GPUs, their slices and the pods that wait as one HTML file",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return cli.CheckFile(o.output) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}

@@ -96,7 +96,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Propose how to divide the GPUs, and what that saves",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
@@ -114,7 +113,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.changes, "changes", "", "`FOLDER` to write the changes into")
 	flags.StringArrayVar(&o.against, "against", nil, "`FILE` or directory with today's ConfigMaps, as kubectl get configmaps,namespaces -A -o yaml prints them, for --changes to change; may be repeated (default: the cluster's)")
 	flags.StringVar(&o.page, "page", "", "`FILE` to draw the nodes in, as they are divided today and by the plan; -: standard output")
-	o.output.Register(flags, cli.YAML, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, cli.JSONPath)
 	return cmd
 }
 
@@ -133,7 +132,7 @@ func (o *options) check() (err error) {
 	if len(o.against) > 0 && o.changes == "" {
 		err = errors.Join(err, errors.New("--against: it is for --changes, which is missing"))
 	}
-	return errors.Join(err, o.output.Check(), accepted("sizes", o.sizes, sizes...), accepted("peak", o.peak, snapshot.Max, snapshot.P95))
+	return errors.Join(err, accepted("sizes", o.sizes, sizes...), accepted("peak", o.peak, snapshot.Max, snapshot.P95))
 }
 
 // document is -o json.

@@ -32,7 +32,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Print a commented first policy",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := check(namespace, system); err != nil {
 				return err

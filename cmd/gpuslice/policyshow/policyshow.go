@@ -58,8 +58,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Show the effective policy of a namespace, and where each value comes from",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.output.Check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
@@ -67,7 +65,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.RegisterNamespace(flags, "to show (default: the context's, else \"default\")")
 	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies, Namespace objects beside them, in the place of the cluster's; may be repeated")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	o.output.Register(flags, cli.YAML, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -112,8 +110,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err := o.output.Print(s.Out, answer); err != nil {
 		return err
 	}
-	tally := cli.Tally{NoAnswer: len(found.Errors) > 0}
-	return tally.Exit()
+	return cli.Tally{NoAnswer: len(found.Errors) > 0}.Exit()
 }
 
 // documents are those that a namespace's policy depends on.

@@ -60,18 +60,17 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Run your own tests of policies",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			if len(o.filenames) == 0 {
 				return errors.New("nothing to test: name it with -f FILE, -f DIRECTORY or -f -")
 			}
-			return cli.CheckOutput(o.output, cli.TextOrDocument())
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
-	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
+	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	return cmd
 }
 

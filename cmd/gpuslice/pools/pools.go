@@ -53,15 +53,13 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "List what the nodes offer, and the room left",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.output.Check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
+	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -93,8 +91,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	} else if err := o.print(s, all, r.unread); err != nil {
 		return err
 	}
-	tally := cli.Tally{NoAnswer: len(r.unread) > 0}
-	return tally.Exit()
+	return cli.Tally{NoAnswer: len(r.unread) > 0}.Exit()
 }
 
 func (o *options) print(s cli.Streams, all []pool, unread []cli.Error) error {

@@ -26,18 +26,16 @@ type Flags struct {
 	Filenames []string
 	Output    string
 
-	dryRun  string
-	formats []string
+	dryRun string
 }
 
 // Register registers the flags. The first format is the default.
 func (f *Flags) Register(cmd *cobra.Command, s cli.Streams, formats ...string) {
-	f.formats = formats
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.Filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
 	f.Flags.Register(flags, "of the objects that name none (default: the context's, else \"default\")")
 	flags.StringVar(&f.dryRun, "dry-run", dryRunClient, "`WHERE` objects are evaluated: client, in this program; or server, by a dry-run create that the cluster's webhooks answer, which needs the right to create the object")
-	cli.OutputFlag(flags, &f.Output, formats)
+	cli.OutputFlag(cmd, &f.Output, formats)
 	f.Kube.CompleteNamespaces(cmd, s)
 }
 
@@ -55,7 +53,7 @@ func (f *Flags) Check() error {
 	default:
 		return fmt.Errorf("--dry-run %q: accepted: %s, %s", f.dryRun, dryRunClient, dryRunServer)
 	}
-	return cli.CheckOutput(f.Output, f.formats)
+	return nil
 }
 
 // engine builds the engine that the flags name.

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -60,25 +59,16 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Show quota usage, and the pods that hold the most",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "to show (default: the context's, else \"default\")")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "show every budget of the cluster")
+	cli.AllNamespacesFlag(cmd, &o.all, "show every budget of the cluster")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	o.output.Register(flags, cli.YAML, cli.Name, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
-}
-
-func (o *options) check() error {
-	if o.all && o.kube.Namespace != "" {
-		return errors.New("-n names one namespace, and -A means all: leave out one of them")
-	}
-	return o.output.Check()
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {

@@ -82,6 +82,7 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Recommend the size of a slice",
 		Long:    long,
 		Example: example,
+		Args:    cobra.ArbitraryArgs,
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			o.history.workloads = args
 			return o.check()
@@ -95,7 +96,7 @@ func New(s cli.Streams) *cobra.Command {
 	}
 	o.model.register(cmd.Flags())
 	o.history.register(cmd.Flags())
-	o.output.Register(cmd.Flags(), cli.YAML, csvFormat, patchFormat, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, csvFormat, patchFormat, cli.JSONPath)
 	cmd.Flags().Lookup("context").Usage = "`CONTEXT` of the kubeconfig (default: its current one); with --model the tokens of a request, prompt and answer (default 8192)"
 	o.history.kube.CompleteNamespaces(cmd, s)
 	return cmd
@@ -103,7 +104,7 @@ func New(s cli.Streams) *cobra.Command {
 
 func (o *options) check() error {
 	if o.model.path == "" {
-		return errors.Join(o.history.check(), o.output.Check())
+		return o.history.check()
 	}
 	switch h := &o.history; {
 	case len(h.workloads)+len(h.from) > 0 || h.prometheus.Address != "":
@@ -111,5 +112,5 @@ func (o *options) check() error {
 	case o.output.Format == csvFormat || o.output.Format == patchFormat:
 		return fmt.Errorf("-o %s is for histories: --model prints text, json, yaml or jsonpath", o.output.Format)
 	}
-	return errors.Join(o.model.parseContext(o.history.kube.Context), o.output.Check())
+	return o.model.parseContext(o.history.kube.Context)
 }

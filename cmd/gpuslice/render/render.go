@@ -56,7 +56,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Print objects as they come out of the webhook",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return f.Check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), &f, s) },
 	}

@@ -107,7 +107,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Sum up what namespaces held and used over days, and what it costs",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
@@ -122,17 +121,16 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.chargesFile, "charges", "", "`FILE` of what devices cost, for -o focus")
 	flags.BoolVar(&o.used, "used", false, "divide what was held by its use, for -o focus")
 	o.prometheus.Register(flags)
-	o.output.Register(flags, csvFormat, focusFormat, cli.YAML, cli.JSONPath)
+	o.output.Register(cmd, csvFormat, focusFormat, cli.YAML, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
 
 func (o *options) check() (err error) {
-	var problems [4]error
+	var problems [3]error
 	o.grouping, problems[0] = parseGrouping(o.by)
 	o.price, problems[1] = parsePrices(o.prices)
-	problems[2] = o.output.Check()
-	problems[3] = o.checkCharges()
+	problems[2] = o.checkCharges()
 	return errors.Join(problems[:]...)
 }
 

@@ -157,6 +157,5 @@ func created(p *corev1.Pod) string { return p.CreationTimestamp.UTC().Format(tim
 
 // exit is the code of a command that leaves pods unsigned.
 func (s *signings) exit() error {
-	t := cli.Tally{Denied: len(s.skipped) > 0}
-	return t.Exit()
+	return cli.Tally{Denied: len(s.skipped) > 0}.Exit()
 }

@@ -45,7 +45,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Sign the slices of living pods again after the keys were lost",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()

@@ -53,7 +53,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Write what GPU nodes offer and pods request to a file",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return cli.CheckFile(o.output) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}

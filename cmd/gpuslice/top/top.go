@@ -66,34 +66,30 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Show how much of their slices containers use now",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "to show (default: with --node all, else the context's, else \"default\")")
-	o.pods.Register(flags, "show")
+	o.pods.Register(cmd, "show")
 	cli.SystemNamespaceFlag(flags, &o.system)
 	flags.StringVar(&o.sortBy, "sort-by", byUsed, "`ORDER`: "+byUsed+" (bytes), "+byPercent+" (of the slice)")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until you interrupt it")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "`PERIOD` of -w, at least 1s")
-	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
+	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
 
 func (o *options) check() error {
-	if err := o.pods.Check(o.kube.Namespace); err != nil {
-		return err
-	}
 	if o.sortBy != byUsed && o.sortBy != byPercent {
 		return fmt.Errorf("--sort-by %q: accepted: %s, %s", o.sortBy, byUsed, byPercent)
 	}
 	if o.interval < time.Second {
 		return fmt.Errorf("--interval %s: at least 1s", o.interval)
 	}
-	return o.output.Check()
+	return o.pods.Check(o.kube.Namespace)
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -121,8 +117,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 			return err
 		}
 		if !o.watch {
-			tally := cli.Tally{NoAnswer: len(found.Unread) > 0}
-			return tally.Exit()
+			return cli.Tally{NoAnswer: len(found.Unread) > 0}.Exit()
 		}
 		select {
 		case <-ctx.Done():

@@ -48,17 +48,16 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Print manifests for another system in gpuslice's words",
 		Long:    fmt.Sprintf(long, strings.Join(known(), ", ")),
 		Example: example,
-		Args:    cli.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			if len(o.filenames) == 0 {
 				return errors.New("nothing to read: name it with -f FILE, -f DIRECTORY or -f -")
 			}
-			return cli.CheckOutput(o.output, formats())
+			return nil
 		},
 		RunE: func(*cobra.Command, []string) error { return o.run(s) },
 	}
 	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
-	cli.OutputFlag(cmd.Flags(), &o.output, formats())
+	cli.OutputFlag(cmd, &o.output, formats())
 	return cmd
 }
 

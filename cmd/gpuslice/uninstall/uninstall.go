@@ -59,7 +59,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Remove gpuslice from a cluster, whatever its state",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()

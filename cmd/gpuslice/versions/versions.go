@@ -67,15 +67,13 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Print the version, and that of the webhook",
 		Long:    long,
 		Example: example,
-		Args:    cli.NoArguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.output.Check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.kube.Register(flags)
 	flags.BoolVar(&o.clientOnly, "client", false, "print the version of this program alone")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	o.output.Register(flags, cli.YAML, cli.JSONPath)
+	o.output.Register(cmd, cli.YAML, cli.JSONPath)
 	return cmd
 }
 

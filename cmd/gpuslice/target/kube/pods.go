@@ -2,16 +2,17 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
 
 // podsPerPage is how many pods are read at once.
@@ -26,17 +27,15 @@ type PodFlags struct {
 }
 
 // Register registers the flags. verb is the command's action on slices, such as "list".
-func (f *PodFlags) Register(flags *pflag.FlagSet, verb string) {
-	flags.BoolVarP(&f.All, "all-namespaces", "A", false, verb+" the slices of every namespace")
+func (f *PodFlags) Register(cmd *cobra.Command, verb string) {
+	flags := cmd.Flags()
+	cli.AllNamespacesFlag(cmd, &f.All, verb+" the slices of every namespace")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "label `SELECTOR` of the pods: KEY=VALUE, KEY!=VALUE, KEY in (A,B); comma-separated")
 	flags.StringVar(&f.Node, "node", "", "only the slices on this `NODE`")
 }
 
-// Check returns errors of the flags beside that of -n.
+// Check returns errors of the flags. namespace is that of -n.
 func (f *PodFlags) Check(namespace string) error {
-	if f.All && namespace != "" {
-		return errors.New("-n names one namespace, and -A means all: leave out one of them")
-	}
 	if _, err := labels.Parse(f.Selector); err != nil {
 		return fmt.Errorf("-l %q: %w", f.Selector, err)
 	}
