@@ -21,11 +21,7 @@ func withoutName(raw json.RawMessage) (json.RawMessage, string, error) {
 		delete(metadata, "name")
 		metadata["generateName"] = name + "-"
 	}
-	for _, key := range stored() {
-		delete(metadata, key)
-	}
-	delete(object, "status")
-	text, err := json.Marshal(object)
+	text, err := unstored(object, metadata)
 	return text, name, err
 }
 
@@ -40,16 +36,16 @@ func restoreName(raw json.RawMessage, name string) (json.RawMessage, error) {
 		metadata["name"] = name
 		delete(metadata, "generateName")
 	}
-	for _, key := range stored() {
+	return unstored(object, metadata)
+}
+
+// unstored encodes an object without the fields that the API server writes.
+func unstored(object, metadata map[string]any) (json.RawMessage, error) {
+	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "ownerReferences"} {
 		delete(metadata, key)
 	}
 	delete(object, "status")
 	return json.Marshal(object)
-}
-
-// stored are the fields of metadata that the API server writes.
-func stored() []string {
-	return []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "ownerReferences"}
 }
 
 func parts(raw json.RawMessage) (object, metadata map[string]any, err error) {

@@ -104,14 +104,14 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []ma
 		if !o.BuiltIn() {
 			r.Template = t.Path()
 		}
-		pod, err := e.fromTemplate(ctx, r, t)
+		err := e.fromTemplate(ctx, r, t)
 		switch {
 		case err != nil:
 			return nil, err
 		case r.After == nil:
 			after = nil
 		case after != nil && r.Decision.Outcome != policies.Unchanged:
-			if after, err = t.Graft(after, pod); err != nil {
+			if after, err = t.Graft(after, r.After); err != nil {
 				return nil, err
 			}
 		}
@@ -122,25 +122,22 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []ma
 	return all, nil
 }
 
-// fromTemplate evaluates the pod of one template, and returns it as it comes out.
-func (e *Engine) fromTemplate(ctx context.Context, r *Result, t manifest.Template) (json.RawMessage, error) {
+// fromTemplate evaluates the pod of one template.
+func (e *Engine) fromTemplate(ctx context.Context, r *Result, t manifest.Template) error {
 	pod, err := t.Pod(r.Object)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.rewrite(ctx, pod, r.Namespace, r); err != nil {
-		return nil, err
+		return err
 	}
 	if t.Partial() {
 		r.Decision.Warnings = append(r.Decision.Warnings, "the controller of "+r.Kind+" completes this container: it is judged by what is written here, and printed as it is")
 	}
-	if r.After == nil {
-		return nil, nil
-	}
-	if warning := e.rollout(r.Object, pod, r.Decision); warning != "" {
+	if warning := e.rollout(r); warning != "" {
 		r.Decision.Warnings = append(r.Decision.Warnings, warning)
 	}
-	return r.After, nil
+	return nil
 }
 
 // checkTemplate looks for quantities that the API server denies in a template, and returns the workload as the
@@ -161,7 +158,8 @@ func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*api.Vio
 	return nil, raw, err
 }
 
-// rewrite decides about one pod. After is the pod as it comes out; nil if it is denied.
+// rewrite decides about one pod. After is the pod as it comes out; nil if it is denied. Of one that exceeds the bounds
+// on parsed input, the namespace's enforcementMode decides.
 func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string, r *Result) (err error) {
 	if e.server != nil {
 		r.Decision, r.After, err = e.server.pod(ctx, raw, namespace)
@@ -172,8 +170,10 @@ func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 		return err
 	}
 	if violation != nil {
-		r.Decision, r.After, err = unreadable(e.Cluster.Input(namespace), *violation, raw)
-		return err
+		if r.Decision = e.Cluster.Input(namespace).Deny(*violation); r.Decision.Outcome != policies.Denied {
+			r.After = raw
+		}
+		return nil
 	}
 	if problem := manifest.LabelProblem(pod.Pod.Labels); problem != "" {
 		r.Decision = e.denial(namespace, api.Violation{Rule: ruleCluster, Reason: "Kubernetes denies a label", Detail: problem})
@@ -214,13 +214,4 @@ func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
 		d.Policy, d.Mode = p.Name, p.EnforcementMode
 	}
 	return d
-}
-
-// unreadable decides about a pod that exceeds the bounds on parsed input, by the namespace's enforcementMode.
-func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
-	d := in.Deny(v)
-	if d.Outcome == policies.Denied {
-		return d, nil, nil
-	}
-	return d, raw, nil
 }
