@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
-	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -34,7 +33,7 @@ func (k kind) String() string {
 
 // kinds lists the kinds to remove, in this order: first the configurations by which the API server calls the webhook,
 // so that nothing can be denied; then the servers, so that nothing is created again; then their remains.
-func kinds(keep keep) []kind {
+func kinds() []kind {
 	cluster := func(group, version, resource string) kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
 	}
@@ -42,7 +41,7 @@ func kinds(keep keep) []kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, namespaced: true}
 	}
 	configMaps, secrets, leases := system("", "v1", "configmaps"), system("", "v1", "secrets"), system("coordination.k8s.io", "v1", "leases")
-	configMaps.also, secrets.also, leases.also = configMapOfOurs(keep), secretOfOurs(keep), named
+	configMaps.also, secrets.also, leases.also = configMapOfOurs, named, named
 	return []kind{
 		cluster("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
 		cluster("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
@@ -75,19 +74,7 @@ func named(name string, _ map[string]string) bool {
 	return strings.HasPrefix(name, "gpuslice-")
 }
 
-// secretOfOurs does the same for Secrets: all but the keys, where they are kept.
-func secretOfOurs(keep keep) func(string, map[string]string) bool {
-	return func(name string, labels map[string]string) bool {
-		return named(name, labels) && (name != keys.SecretName || !keep.keys)
-	}
-}
-
-// configMapOfOurs does the same for ConfigMaps: state, ledgers and, unless they are kept, policies.
-func configMapOfOurs(keep keep) func(string, map[string]string) bool {
-	return func(name string, labels map[string]string) bool {
-		if labels[api.LabelPolicy] == "true" {
-			return !keep.policies
-		}
-		return name == cluster.StateName || labels[ledger.Label] == "true" || named(name, labels)
-	}
+// configMapOfOurs does the same for ConfigMaps: state, ledgers and policies.
+func configMapOfOurs(name string, labels map[string]string) bool {
+	return labels[api.LabelPolicy] == "true" || labels[ledger.Label] == "true" || name == cluster.StateName || named(name, labels)
 }

@@ -60,7 +60,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // find lists the objects to remove, in the order of their removal. Kinds that the cluster does not serve are left out.
 func (r *remover) find(ctx context.Context) (*plan, error) {
 	p := &plan{}
-	for _, k := range kinds(r.keep) {
+	for _, k := range kinds() {
 		list, err := r.of(k).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue

@@ -34,7 +34,7 @@ const system = "gpuslice-system"
 // world is a cluster with these objects, every kind listable.
 func world(objects ...runtime.Object) *fake.FakeDynamicClient {
 	lists := map[schema.GroupVersionResource]string{namespaces: "NamespaceList"}
-	for _, k := range kinds(keep{}) {
+	for _, k := range kinds() {
 		lists[k.resource] = "List"
 	}
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
@@ -175,7 +175,7 @@ func TestWaitForNamespace(t *testing.T) {
 
 func TestKindsAreNamedAsKubectlDoes(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds(keep{}) {
+	for _, k := range kinds() {
 		if name := k.String(); strings.HasSuffix(name, "ie") || strings.HasSuffix(name, "s") && name != "ingress" {
 			t.Errorf("%s is called %s", k.resource.Resource, name)
 		}
