@@ -73,15 +73,16 @@ const shownNames = 10
 // tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is
 // enforced. The expected result is the core's decision about the same pod.
 func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
-	t := trial{ctx: ctx, client: client, facts: f}
 	candidates, problem := choose(f, namespace)
 	if problem != nil {
 		problem.Check = "namespace"
 		return []Finding{*problem}
 	}
-	g := t.slices(candidates)
-	t.denial(g)
-	return t.found
+	t := trial{ctx: ctx, client: client, system: f.System}
+	g, slice := t.slices(candidates)
+	denial := t.denial(g)
+	slice.Check, denial.Check = "slice", "denial"
+	return []Finding{slice, denial}
 }
 
 // choose finds the namespaces to try, at least one.
@@ -98,14 +99,12 @@ func choose(f *Facts, namespace string) ([]Governed, *Finding) {
 		if i := slices.Index(names, namespace); i >= 0 {
 			return governed[i : i+1], nil
 		}
-		none := newFinding(Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
-			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed")
-		return nil, &none
+		return nil, new(newFinding(Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
+			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed"))
 	}
 	if len(governed) == 0 {
-		none := newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
-			WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System)
-		return nil, &none
+		return nil, new(newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
+			WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System))
 	}
 	enforced := slices.DeleteFunc(slices.Clone(governed), func(g Governed) bool { return g.Input.Policy.EnforcementMode != api.EnforceFull })
 	if len(enforced) == 0 {
@@ -123,21 +122,14 @@ func unseen(f *Facts) *Finding {
 	for _, u := range f.Unread {
 		none = none.With("api server", u.What, u.Err.Error())
 	}
-	none = none.WithRemedy("run it as a user who may read them; gpuslice render --dry-run=server -f FILE -n NAMESPACE tries a pod of your own")
-	return &none
+	return new(none.WithRemedy("run it as a user who may read them; gpuslice render --dry-run=server -f FILE -n NAMESPACE tries a pod of your own"))
 }
 
 // trial tries pods in one namespace.
 type trial struct {
 	ctx    context.Context
 	client kubernetes.Interface
-	facts  *Facts
-	found  []Finding
-}
-
-func (t *trial) add(check string, f Finding) {
-	f.Check = check
-	t.found = append(t.found, f)
+	system string
 }
 
 // create creates a pod without storing it.
@@ -145,11 +137,9 @@ func (t *trial) create(pod *corev1.Pod) (*corev1.Pod, error) {
 	return t.client.CoreV1().Pods(pod.Namespace).Create(t.ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// slices tries the namespaces until one admits a slice, and returns the one that it reports. Quotas, limits and other
+// slices tries the namespaces until one admits a slice, and returns the one that it reports on. Quotas, limits and other
 // webhooks may deny a slice in one namespace without saying anything about the installation.
-func (t *trial) slices(candidates []Governed) Governed {
-	const check = "slice"
-	best, reported := candidates[0], Finding{}
+func (t *trial) slices(candidates []Governed) (best Governed, reported Finding) {
 	for i, g := range candidates {
 		found, denied := t.slice(g)
 		if !denied || i == 0 || found.Level == OK && reported.Level != OK {
@@ -159,8 +149,7 @@ func (t *trial) slices(candidates []Governed) Governed {
 			break
 		}
 	}
-	t.add(check, reported)
-	return best
+	return best, reported
 }
 
 // slice tries a pod that has to come out in a slice. denied: another namespace may admit one.
@@ -177,7 +166,7 @@ func (t *trial) slice(g Governed) (found Finding, denied bool) {
 		return newFinding(OK, "gpuslice answers: the quota of namespace %s has no room for a slice", g.Name).With(where, "dry-run", err.Error()), true
 	} else if err != nil {
 		return newFinding(Problem, "a pod that has to come out in a slice was denied").With(where, "dry-run", err.Error()).
-			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System), answered && status.Status().Code < http.StatusInternalServerError
+			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.system), answered && status.Status().Code < http.StatusInternalServerError
 	}
 	return t.sliced(g, came, wanted), false
 }
@@ -223,8 +212,7 @@ func answer(d policies.Decision) string {
 }
 
 // denial tries a pod that has to be denied, in the webhook's own words.
-func (t *trial) denial(g Governed) {
-	const check = "denial"
+func (t *trial) denial(g Governed) Finding {
 	where := object("namespace", "", g.Name)
 	pod, wanted := Deniable(g)
 	_, err := t.create(pod)
@@ -232,13 +220,12 @@ func (t *trial) denial(g Governed) {
 	mode := g.Input.Policy.EnforcementMode
 	switch {
 	case err == nil && wanted.Outcome != policies.Denied:
-		t.add(check, newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode)))
+		return newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode))
 	case err == nil:
-		t.add(check, newFinding(Problem, "a pod that has to be denied is admitted").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
-			WithRemedy("see webhooks, authority and replicas below"))
+		return newFinding(Problem, "a pod that has to be denied is admitted").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
+			WithRemedy("see webhooks, authority and replicas below")
 	case !answered || !strings.Contains(status.Status().Message, wanted.Message()) || wanted.Message() == "":
-		t.add(check, newFinding(Problem, "a pod that gpuslice has to deny was denied for another reason").With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message()))
-	default:
-		t.add(check, newFinding(OK, "a pod of namespace %s that requests an invalid size is denied", g.Name).With(where, "dry-run", wanted.Message()))
+		return newFinding(Problem, "a pod that gpuslice has to deny was denied for another reason").With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message())
 	}
+	return newFinding(OK, "a pod of namespace %s that requests an invalid size is denied", g.Name).With(where, "dry-run", wanted.Message())
 }

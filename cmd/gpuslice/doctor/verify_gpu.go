@@ -98,9 +98,8 @@ func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
 	}
 	g := candidates[0]
 	if g.Input.Guard == nil {
-		none := newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
-			With(object("namespace", "", f.System), "--guard-image", "missing").WithRemedy("set --guard-image of the webhook")
-		return Governed{}, &none
+		return Governed{}, new(newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
+			With(object("namespace", "", f.System), "--guard-image", "missing").WithRemedy("set --guard-image of the webhook"))
 	}
 	return g, nil
 }
