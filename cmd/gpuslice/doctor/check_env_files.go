@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -113,7 +114,7 @@ func envFiles(version, gates string) featureState {
 func gatesOfServers(f *Facts) string {
 	for _, p := range f.APIServers {
 		for _, c := range p.Spec.Containers {
-			if gates, ok := flagOf(c, "feature-gates"); ok {
+			if gates, ok := installed.Argument(c, "feature-gates"); ok {
 				return gates
 			}
 		}

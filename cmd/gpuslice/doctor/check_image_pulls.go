@@ -18,7 +18,7 @@ func checkImagePulls(f *Facts) []Finding {
 	found := newFinding(Note, "every pod pulls the guard's image at each start, with its own credentials: if the registry requires credentials, tenants' namespaces need them")
 	for _, p := range f.APIServers {
 		for _, c := range p.Spec.Containers {
-			if plugins, _ := flagOf(c, "enable-admission-plugins"); strings.Contains(plugins, alwaysPullImages) {
+			if plugins, _ := installed.Argument(c, "enable-admission-plugins"); strings.Contains(plugins, alwaysPullImages) {
 				found = found.With(object("pod", p.Namespace, p.Name), "--enable-admission-plugins", alwaysPullImages)
 			}
 		}

@@ -31,10 +31,5 @@ func checkPluginSelection(f *Facts) []Finding {
 			missing = missing.With(clusterPolicy(p), "spec.devicePlugin.config.default", selected)
 		}
 	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		missing = missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, key)
-		break
-	}
-	return withEvidence(missing)
+	return withEvidence(missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, slices.Min(keys)))
 }

@@ -39,10 +39,9 @@ func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResour
 	for _, r := range shared.Resources {
 		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).With(s.Object, s.field(at+".resources"), string(r.Name)))
 	}
-	remedy := "set %s.%s: true in " + s.Object + ", and restart the device plugin"
 	if !shared.RenameByDefault {
 		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
-			With(s.Object, s.field(at+".renameByDefault"), "false").WithRemedy(remedy, at, "renameByDefault"))
+			With(s.Object, s.field(at+".renameByDefault"), "false").WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
 	}
 	return all
 }

@@ -68,16 +68,8 @@ func (g *gatherer) waiting() error {
 				Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
 		}
 	})
-	if err != nil {
+	if err != nil || len(g.facts.WaitingPods) == 0 {
 		return err
-	}
-	return g.given()
-}
-
-// given reads the allocations of claims, if a pod waits.
-func (g *gatherer) given() error {
-	if len(g.facts.WaitingPods) == 0 {
-		return nil
 	}
 	list, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 )
 
 // parts are the DaemonSets that are a part of NVIDIA's.
@@ -34,7 +35,7 @@ func variable(d *appsv1.DaemonSet, name string) (value, container string, set bo
 // argument is the value of a flag of a DaemonSet's containers.
 func argument(d *appsv1.DaemonSet, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		if value, ok := flagOf(c, flag); ok {
+		if value, ok := installed.Argument(c, flag); ok {
 			return value, true
 		}
 	}

@@ -68,19 +68,3 @@ func isWebhook(p *corev1.Pod, system string) bool {
 	return p.Namespace == system && p.DeletionTimestamp == nil &&
 		p.Labels["app.kubernetes.io/name"] == "gpuslice" && p.Labels["app.kubernetes.io/component"] == "webhook"
 }
-
-// flagOf is the value of a flag in a container's command line.
-func flagOf(c corev1.Container, flag string) (string, bool) {
-	all := slices.Concat(c.Command, c.Args)
-	for i, a := range all {
-		name, value, given := strings.Cut(a, "=")
-		if strings.TrimLeft(name, "-") != flag || name == flag {
-			continue
-		}
-		if !given && i+1 < len(all) {
-			value = all[i+1]
-		}
-		return value, true
-	}
-	return "", false
-}

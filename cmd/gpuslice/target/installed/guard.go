@@ -2,6 +2,7 @@ package installed
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,26 +38,35 @@ func Guard(d *appsv1.Deployment) *config.GuardSettings {
 	return nil
 }
 
-// setting is the value of one of the webhook's flags in a container, by argument or by variable. The last argument counts.
-func setting(c corev1.Container, flag string) (value string) {
+// setting is the value of one of the webhook's flags in a container, by argument or else by variable.
+func setting(c corev1.Container, flag string) string {
+	value, given := Argument(c, flag)
+	if given {
+		return value
+	}
 	variable := "GPUSLICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 	for _, e := range c.Env {
 		if e.Name == variable {
 			value = e.Value
 		}
 	}
-	all := append(append([]string{}, c.Command...), c.Args...)
+	return value
+}
+
+// Argument is the value of a flag in a container's command line. The last one counts.
+func Argument(c corev1.Container, flag string) (value string, given bool) {
+	all := slices.Concat(c.Command, c.Args)
 	for i, argument := range all {
-		name, text, given := strings.Cut(argument, "=")
+		name, text, joined := strings.Cut(argument, "=")
 		if strings.TrimLeft(name, "-") != flag || name == flag {
 			continue
 		}
-		if !given && i+1 < len(all) {
+		if !joined && i+1 < len(all) {
 			text = all[i+1]
 		}
-		value = text
+		value, given = text, true
 	}
-	return value
+	return value, given
 }
 
 // list reads a setting with several values.
