@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -68,22 +66,4 @@ func checkNodeOverlays(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(found)
-}
-
-// addOverlay adds the resources of a NodeOverlay that is JSON.
-func (f *Facts) addOverlay(raw json.RawMessage) error {
-	var overlay struct {
-		Spec struct {
-			Capacity map[string]any `json:"capacity"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(raw, &overlay); err != nil {
-		return fmt.Errorf("read NodeOverlay: %w", err)
-	}
-	for name := range overlay.Spec.Capacity {
-		if !slices.Contains(f.Overlaid, name) {
-			f.Overlaid = append(f.Overlaid, name)
-		}
-	}
-	return nil
 }

@@ -1,5 +1,13 @@
 package doctor
 
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // entry is one webhook of a configuration of ours, whichever kind.
 type entry struct {
 	configuration, name string
@@ -52,4 +60,104 @@ func checkWebhooks(f *Facts) []Finding {
 		all = append(all, ok)
 	}
 	return all
+}
+
+// soon is how long before its end an authority that nobody renewed is reported. Ours lives for years and is renewed
+// long before; cert-manager renews at two thirds.
+const soon = 14 * 24 * time.Hour
+
+// checkAuthority looks at the certificates by which the API server trusts the webhook.
+func checkAuthority(f *Facts) []Finding {
+	mutating, validating := entries(f)
+	var all []Finding
+	seen := map[string]bool{}
+	for _, e := range append(mutating, validating...) {
+		if len(e.bundle) == 0 || seen[e.configuration+string(e.bundle)] {
+			continue
+		}
+		seen[e.configuration+string(e.bundle)] = true
+		all = append(all, authority(e, f.Now))
+	}
+	return all
+}
+
+// authority judges a bundle by the certificate in it that lives longest: while one is replaced, both are there.
+func authority(e entry, now time.Time) Finding {
+	var last time.Time
+	for rest := e.bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.NotAfter.After(last) {
+			last = c.NotAfter
+		}
+	}
+	field, until := "webhooks["+e.name+"].clientConfig.caBundle", last.UTC().Format(time.DateOnly)
+	switch {
+	case last.IsZero():
+		return newFinding(Problem, "the authority of the webhook is no certificate").With(e.configuration, field, "no PEM certificate in it")
+	case now.After(last):
+		return newFinding(Problem, "the authority of the webhook has expired: the API server trusts no replica").With(e.configuration, field, "until "+until).
+			WithRemedy("kubectl -n gpuslice-system delete secret gpuslice-authority && kubectl -n gpuslice-system rollout restart deployment gpuslice-webhook")
+	case now.Add(soon).After(last):
+		return newFinding(Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).With(e.configuration, field, "until "+until).
+			WithRemedy("kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
+	}
+	return newFinding(OK, "the webhook's authority is good until %s", until).With(e.configuration, field, "until "+until)
+}
+
+// checkReplicas looks for ready replicas.
+func checkReplicas(f *Facts) []Finding {
+	if f.unread(whatWebhook) {
+		return nil
+	}
+	d := f.Deployment
+	if d == nil {
+		return []Finding{newFinding(Problem, "there is no webhook in namespace %s: pods stay as they are, or are denied, by each entry's failurePolicy", f.System).
+			With("deployments", "", "none is labelled app.kubernetes.io/component: webhook").WithRemedy("%s", f.reinstall())}
+	}
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	where, ready := object("deployment", d.Namespace, d.Name), d.Status.ReadyReplicas
+	found := newFinding(OK, "%d of %d replicas are ready", ready, wanted)
+	switch {
+	case ready == 0:
+		found = newFinding(Problem, "no replica of the webhook is ready")
+	case ready < wanted:
+		found = newFinding(Warning, "%d of %d replicas are ready", ready, wanted)
+	case wanted < 2:
+		found = newFinding(Warning, "one replica alone: while its node is drained nothing answers").WithRemedy("kubectl -n %s scale deployment %s --replicas=3", d.Namespace, d.Name)
+	}
+	found = found.With(where, "status.readyReplicas", decimal(ready))
+	if found.Level == OK || found.Remedy != "" {
+		return []Finding{found}
+	}
+	for _, p := range f.Pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+				found = found.With(object("pod", p.Namespace, p.Name), "status.conditions[Ready]", c.Reason+" "+c.Message)
+			}
+		}
+	}
+	return []Finding{found.WithRemedy("kubectl -n %s describe deployment %s; kubectl -n %s logs deployment/%s", d.Namespace, d.Name, d.Namespace, d.Name)}
+}
+
+// checkFlows looks for the share of the API server's attention that keeps the webhook's own writes from waiting behind
+// the very pods that wait for them.
+func checkFlows(f *Facts) []Finding {
+	if f.unread(whatFlows) {
+		return nil
+	}
+	if len(f.Flows) == 0 {
+		return []Finding{newFinding(Warning, "there is no FlowSchema of gpuslice: under load its own writes wait behind the pods that wait for them").
+			With("flowschemas", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("%s", f.reinstall())}
+	}
+	ok := newFinding(OK, "the webhook's requests have a priority level of their own")
+	for _, s := range f.Flows {
+		ok = ok.With(object("flowschema", "", s.Name), "spec.priorityLevelConfiguration", s.Spec.PriorityLevelConfiguration.Name)
+	}
+	return []Finding{ok}
 }

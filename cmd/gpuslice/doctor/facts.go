@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -93,6 +94,24 @@ func (f *Facts) addClusterPolicy(raw json.RawMessage) error {
 	}
 	f.ClusterPolicies = append(f.ClusterPolicies, p)
 	f.Operator = f.ClusterPolicies[0].Operator()
+	return nil
+}
+
+// addOverlay adds the resources of a NodeOverlay that is JSON.
+func (f *Facts) addOverlay(raw json.RawMessage) error {
+	var overlay struct {
+		Spec struct {
+			Capacity map[string]any `json:"capacity"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &overlay); err != nil {
+		return fmt.Errorf("read NodeOverlay: %w", err)
+	}
+	for name := range overlay.Spec.Capacity {
+		if !slices.Contains(f.Overlaid, name) {
+			f.Overlaid = append(f.Overlaid, name)
+		}
+	}
 	return nil
 }
 

@@ -2,16 +2,21 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // Values of guard.access in a policy.
@@ -118,4 +123,52 @@ func operatorAccess(where string, p *config.Policy, o *pools.ClusterPolicy) Find
 			WithRemedy("remove guard.access from the policy: auto takes the runtime class that there is")
 	}
 	return found
+}
+
+// checkGuardFailures reports the pools on which the last guards could not read the GPUs.
+func checkGuardFailures(f *Facts) []Finding {
+	var all []Finding
+	for _, one := range guardaccess.Of(f.State).Current(f.Now) {
+		all = append(all, guardFailure(one).WithRemedy("read the guard's log there (kubectl logs POD -c gpuslice-guard) and repair its access; the next guard that reads "+
+			"the GPUs ends this. Where every policy demands a guard: kubectl annotate configmap %s -n %s %s-", webhookcluster.StateName, f.System, guardaccess.Annotation))
+	}
+	return all
+}
+
+func guardFailure(one guardaccess.Failure) Finding {
+	names := slices.Sorted(maps.Keys(one.Namespaces))
+	found := newFinding(Note, "a guard could not read the GPUs; if another one cannot, no guard is counted on there")
+	reasons := guardaccess.Failures{one}.Reasons(one.Pool, names[0])
+	switch {
+	case len(names) > 1:
+		found = newFinding(Warning, "the last guards could not read the GPUs of a pool: pods are planned there without one")
+	case len(reasons) > 0:
+		found = newFinding(Warning, "a namespace's last guards could not read the GPUs of a pool: its pods are planned there without one")
+	}
+	found = found.With("pool/"+one.Pool, "guard.access", one.Access)
+	for _, name := range names {
+		guards := one.Namespaces[name]
+		found = found.With("namespace/"+name, "guard", fmt.Sprintf("%s (started %s)", guards.Reason, guards.Last.Format("2006-01-02 15:04")))
+	}
+	return found
+}
+
+// alwaysPullImages is the admission plugin that sets the pull policy of every container, the guard's too.
+const alwaysPullImages = "AlwaysPullImages"
+
+// checkImagePulls looks for the admission plugin, with which each start of a pod pulls the guard's image with the
+// credentials of the pod. Only the flags of an API server that runs as a pod show it.
+func checkImagePulls(f *Facts) []Finding {
+	if guard := installed.Guard(f.Deployment); guard == nil || guard.PullSecret != "" {
+		return nil
+	}
+	found := newFinding(Note, "every pod pulls the guard's image at each start, with its own credentials: if the registry requires credentials, tenants' namespaces need them")
+	for _, p := range f.APIServers {
+		for _, c := range p.Spec.Containers {
+			if plugins, _ := installed.Argument(c, "enable-admission-plugins"); strings.Contains(plugins, alwaysPullImages) {
+				found = found.With(object("pod", p.Namespace, p.Name), "--enable-admission-plugins", alwaysPullImages)
+			}
+		}
+	}
+	return withEvidence(found.WithRemedy("name a pull secret that exists in tenants' namespaces: %s --set guard.image.pullSecret=NAME", f.upgrade()))
 }
