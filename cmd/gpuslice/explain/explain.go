@@ -1,11 +1,24 @@
+// Package explain is the command that shows the slices of a pod, and why not others; or, for a pod or workload of a
+// cluster, its request, its slices, the observations, and why it is pending or ended.
+//
+//	files: preview.Run -> page
+//	names: gather(cluster, name) -> facts -> summarize -> status
+//
+// summarize is a pure function of the facts. The Promise on the pod records the request and the slices, so neither
+// policies nor pools have to be read, and tenants can explain their own pods.
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -15,6 +28,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 const long = `With -f: show which policy, pool, strategy, slice and enforcement a pod gets, and why it gets nothing else. A workload is
@@ -160,4 +174,39 @@ func documentOf(all *preview.Results) document {
 		items = append(items, item)
 	}
 	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), target.PrintedPools(all.Cluster.Pools)}
+}
+
+// provenOn is the proof on a pool, or the reason why it counts no more; "": nothing was tried, or the user may not read
+// it.
+func provenOn(ctx context.Context, client kubernetes.Interface, system, pool string) string {
+	if proved, err := installed.Proofs(ctx, client, system); err != nil || proved == nil {
+		return ""
+	}
+	snapshot, err := installed.Snapshot(ctx, client, system)
+	if err != nil {
+		return ""
+	}
+	for _, p := range snapshot.Pools() {
+		if p.Name == pool {
+			return cmp.Or(p.Proof, p.Unproven)
+		}
+	}
+	return ""
+}
+
+// recommended lists the size for each container of the pod's workload that has a recommendation.
+func recommended(book *advice.Book, pod *corev1.Pod, now time.Time) (found []string) {
+	owner := advice.OwnerOf(&pod.ObjectMeta)
+	for _, c := range pod.Spec.Containers {
+		r := book.Of(pod.Namespace)[advice.Container{Namespace: pod.Namespace, Owner: owner, Container: c.Name}]
+		if r == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s for %s", r.Verdict, duration.HumanDuration(now.Sub(r.Since)))
+		if size, _ := r.Size(advice.DefaultCoverage); size > 0 {
+			text = fmt.Sprintf("%s covers %d%%, %s", size, advice.DefaultCoverage, text)
+		}
+		found = append(found, fmt.Sprintf("%s: %s, by %.0f hours of history", c.Name, text, r.Hours))
+	}
+	return found
 }

@@ -12,16 +12,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -303,4 +306,26 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func (g *gatherer) note(format string, args ...any) {
 	g.facts.notes = append(g.facts.notes, fmt.Sprintf(format, args...))
+}
+
+// devices notes the free memory of each device for a pod with slices by claim.
+func (g *gatherer) devices() {
+	templates := claims.Named(g.facts.pod)
+	if len(templates) == 0 {
+		return
+	}
+	published, err := kube.Listed[*resourcev1.ResourceSlice](g.client.ResourceV1().ResourceSlices().List(g.ctx, metav1.ListOptions{}))
+	if err != nil {
+		g.note("free memory of devices is unknown: %v", err)
+		return
+	}
+	made, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		g.note("free memory of devices is unknown, since claims of other namespaces may not be read: %v", err)
+		return
+	}
+	free := freememory.Of(published, made.Items)
+	for _, t := range templates {
+		g.note("%s of a device requested; free: %s", freememory.Requested(t).Human(), free)
+	}
 }

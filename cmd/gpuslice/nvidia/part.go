@@ -1,9 +1,20 @@
+// Package nvidia knows the DaemonSets of NVIDIA's software for Kubernetes, and reads its configuration: the device plugin's,
+// with the plugin's own parser, and the MIG manager's.
 package nvidia
 
 import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+)
+
+// ResourcePrefix begins the names of all GPU resources.
+const ResourcePrefix = "nvidia.com/"
+
+// The variables by which a pod requests the driver's own memory limit from the container toolkit.
+const (
+	VarMemoryLimit   = "NVIDIA_GPU_MEMORY_LIMIT"
+	VarMemoryRequest = "NVIDIA_GPU_MEMORY_REQUEST"
 )
 
 // Parts of NVIDIA's that run as DaemonSets.
