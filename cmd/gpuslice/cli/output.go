@@ -131,6 +131,28 @@ func printYAML(out io.Writer, document any) error {
 	return printText(out, string(text))
 }
 
+// Objects prints objects as a stream of YAML documents.
+type Objects struct {
+	Out   io.Writer
+	begun bool
+}
+
+// Print prints an object that is JSON.
+func (o *Objects) Print(raw []byte) error {
+	text, err := yaml.JSONToYAML(raw)
+	if err != nil {
+		return fmt.Errorf("%w: print an object: %w", ErrInternal, err)
+	}
+	if o.begun {
+		text = append([]byte("---\n"), text...)
+	}
+	o.begun = true
+	return printText(o.Out, string(text))
+}
+
+// PrintDiff prints a unified diff.
+func (s Streams) PrintDiff(diff string) error { return printText(s.Out, PaintDiff(diff, s.Painter())) }
+
 // parseJSONPath reads a template as kubectl does: a field that is not there prints nothing.
 func parseJSONPath(text string) (*jsonpath.JSONPath, error) {
 	template := jsonpath.New("-o jsonpath").AllowMissingKeys(true)

@@ -116,8 +116,7 @@ func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 		}
 		rows = append(rows, row)
 	}
-	p.Line("")
-	p.Table("  ", rows)
+	p.section(rows)
 	p.injected(promise, planned)
 }
 
@@ -136,13 +135,15 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice", c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
 		}
 	}
-	if !p.wide {
-		p.injectedNames(promise)
-		return
-	}
 	for _, c := range promise.Containers {
+		var names []string
 		for _, v := range c.Env {
-			p.Line("  " + c.Name + ": sets " + v.Name + "=" + v.Value)
+			if names = append(names, v.Name); p.wide {
+				p.Line("  " + c.Name + ": sets " + v.Name + "=" + v.Value)
+			}
+		}
+		if len(names) > 0 && !p.wide {
+			p.Line("  " + c.Name + ": sets " + strings.Join(names, ", "))
 		}
 		for _, m := range c.Mounts {
 			p.Line("  " + c.Name + ": mounts " + m.Name + " on " + m.MountPath)
@@ -152,9 +153,6 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 
 // candidates lists every way that was evaluated.
 func (p *page) candidates(all []api.CandidateReport) {
-	if len(all) == 0 {
-		return
-	}
 	if !p.wide {
 		p.rejected(all)
 		return
@@ -167,8 +165,15 @@ func (p *page) candidates(all []api.CandidateReport) {
 		}
 		rows = append(rows, []string{mark + c.Pool, string(c.Strategy), c.Resource, c.Slice, string(c.Tier), why})
 	}
-	p.Line("")
-	p.Table("  ", rows)
+	p.section(rows)
+}
+
+// section adds a table below an empty line, unless it has a header alone.
+func (p *page) section(rows [][]string) {
+	if len(rows) > 1 {
+		p.Line("")
+		p.Table("  ", rows)
+	}
 }
 
 func tiers(all []api.Tier) string {
@@ -240,22 +245,6 @@ func (p *page) rejected(all []api.CandidateReport) {
 	others := slices.DeleteFunc(slices.Clone(all), func(c api.CandidateReport) bool { return c.Chosen })
 	for _, g := range grouped(others, func(c api.CandidateReport) string { return c.Why }, func(c api.CandidateReport) string { return c.Pool }) {
 		p.Line("  not " + g.title() + ": " + g.first.Why)
-	}
-}
-
-// injectedNames lists the names of the variables that each container gets, and its mounts.
-func (p *page) injectedNames(given *promise.Promise) {
-	for _, c := range given.Containers {
-		var names []string
-		for _, v := range c.Env {
-			names = append(names, v.Name)
-		}
-		if len(names) > 0 {
-			p.Line("  " + c.Name + ": sets " + strings.Join(names, ", "))
-		}
-		for _, m := range c.Mounts {
-			p.Line("  " + c.Name + ": mounts " + m.Name + " on " + m.MountPath)
-		}
 	}
 }
 

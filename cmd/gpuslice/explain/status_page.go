@@ -85,9 +85,6 @@ func requested(r *api.Request) string {
 }
 
 func (p *page) nodes(nodes []node) {
-	if len(nodes) == 0 {
-		return
-	}
 	if !p.wide {
 		nodes = groupNamed(nodes, func(n *node) *string { return &n.Name })
 	}
@@ -99,14 +96,10 @@ func (p *page) nodes(nodes []node) {
 		}
 		rows = append(rows, []string{n.Name, n.Resource, strconv.FormatInt(n.Offered, 10), free, n.Reason})
 	}
-	p.Line("")
-	p.Table("  ", rows)
+	p.section(rows)
 }
 
 func (p *page) pods(pods []podRow) {
-	if len(pods) == 0 {
-		return
-	}
 	if !p.wide {
 		pods = groupNamed(pods, func(r *podRow) *string { return &r.Name })
 	}
@@ -114,14 +107,10 @@ func (p *page) pods(pods []podRow) {
 	for _, s := range pods {
 		rows = append(rows, []string{s.Name, string(s.State), s.Slice, s.Enforcement})
 	}
-	p.Line("")
-	p.Table("  ", rows)
+	p.section(rows)
 }
 
 func (p *page) events(events []event) {
-	if len(events) == 0 {
-		return
-	}
 	if !p.wide {
 		events = groupEvents(events)
 	}
@@ -129,6 +118,5 @@ func (p *page) events(events []event) {
 	for _, e := range events {
 		rows = append(rows, []string{e.At.UTC().Format(time.DateTime), strconv.Itoa(int(e.Count)), e.From, e.Reason, e.Object, e.Text})
 	}
-	p.Line("")
-	p.Table("  ", rows)
+	p.section(rows)
 }

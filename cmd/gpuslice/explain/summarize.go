@@ -81,12 +81,10 @@ func newestPod(pods []*corev1.Pod) (newest time.Time) {
 
 // lastOf keeps the newest of many answers that say the same.
 func lastOf(reasons []string) []string {
-	seen := map[string]bool{}
 	out := []string{}
-	for i := len(reasons) - 1; i >= 0; i-- {
-		if !seen[reasons[i]] {
-			seen[reasons[i]] = true
-			out = append(out, reasons[i])
+	for _, reason := range slices.Backward(reasons) {
+		if !slices.Contains(out, reason) {
+			out = append(out, reason)
 		}
 	}
 	return out
@@ -105,16 +103,16 @@ func (l *status) pod(f *facts) {
 	case promise == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
 	default:
-		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise, p), f.claimed(promise)
+		l.Requested, l.Claimed = &promise.Request, f.claimed(promise)
+		l.Given = &grant{Policy: promise.Policy, Strategy: promise.Strategy, Pools: promise.Pools, Containers: promise.Containers, Charge: promise.Charge,
+			Planned: promise.PlannedOn(p), Guard: promise.Guard != nil}
 		l.holding = f.claims.GPUClaims(f.Namespace, p).Total(promise)
 	}
-	switch l.State {
-	case pending:
+	switch {
+	case l.State == pending:
 		l.pending(f, promise)
-	case terminated:
-		if p.Status.Reason != "" {
-			l.because("%s: %s", p.Status.Reason, p.Status.Message)
-		}
+	case l.State == terminated && p.Status.Reason != "":
+		l.because("%s: %s", p.Status.Reason, p.Status.Message)
 	}
 	l.terminations(f)
 	if l.Observed != nil {
@@ -180,7 +178,7 @@ func (l *status) template(f *facts, name string) {
 }
 
 func statuses(p *corev1.Pod) []corev1.ContainerStatus {
-	return append(append([]corev1.ContainerStatus{}, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 }
 
 func stateOf(p *corev1.Pod) state {
@@ -191,10 +189,6 @@ func stateOf(p *corev1.Pod) state {
 		return running
 	}
 	return pending
-}
-
-func given(p *promise.Promise, pod *corev1.Pod) *grant {
-	return &grant{Policy: p.Policy, Strategy: p.Strategy, Pools: p.Pools, Containers: p.Containers, Charge: p.Charge, Planned: p.PlannedOn(pod), Guard: p.Guard != nil}
 }
 
 // slicesOf lists the sizes that a pod was given.

@@ -5,11 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -74,7 +71,7 @@ func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	case "diff":
 		err = printDiffs(s, all.Items)
 	default:
-		err = printObjects(s.Out, all.Items)
+		err = printObjects(s, all.Items)
 	}
 	if err != nil {
 		return err
@@ -82,28 +79,22 @@ func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	return all.Exit()
 }
 
-// printObjects prints objects that were not denied as a stream of YAML documents.
-func printObjects(out io.Writer, results []preview.Result) error {
-	separator := ""
+// printObjects prints objects that were not denied.
+func printObjects(s cli.Streams, results []preview.Result) error {
+	stream := cli.Objects{Out: s.Out}
 	for _, r := range results {
 		if r.After == nil || !r.First() {
 			continue
 		}
-		text, err := yaml.JSONToYAML(r.After)
-		if err != nil {
-			return fmt.Errorf("%w: print %s: %w", cli.ErrInternal, r, err)
+		if err := stream.Print(r.After); err != nil {
+			return err
 		}
-		if _, err := fmt.Fprintf(out, "%s%s", separator, text); err != nil {
-			return fmt.Errorf("print %s: %w", r, err)
-		}
-		separator = "---\n"
 	}
 	return nil
 }
 
 // printDiffs prints how each object changes.
 func printDiffs(s cli.Streams, results []preview.Result) error {
-	paint := s.Painter()
 	for _, r := range results {
 		if r.After == nil || !r.First() || bytes.Equal(r.After, r.Raw) {
 			continue
@@ -112,8 +103,8 @@ func printDiffs(s cli.Streams, results []preview.Result) error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(s.Out, cli.PaintDiff(text, paint)); err != nil {
-			return fmt.Errorf("print %s: %w", r, err)
+		if err := s.PrintDiff(text); err != nil {
+			return err
 		}
 	}
 	return nil

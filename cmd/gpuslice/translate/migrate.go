@@ -98,7 +98,7 @@ func (m *migration) run(ctx context.Context, s cli.Streams) error {
 			continue
 		}
 		tally.Denied = tally.Denied || len(t.Problems) > 0
-		items = append(items, migratedOf(&t))
+		items = append(items, migrated{t.Namespace, t.Kind, t.Name, t.Systems, cli.NonNil(t.Words), t.Request, cli.NonNil(t.Notes), cli.NonNil(t.Problems)})
 	}
 	if err := m.print(s, connection.Namespace, items); err != nil {
 		return err
@@ -116,11 +116,6 @@ type migrated struct {
 	Request   string   `json:"request"` // "": see problems
 	Notes     []string `json:"notes"`
 	Problems  []string `json:"problems"`
-}
-
-func migratedOf(t *translated) migrated {
-	none := func(list []string) []string { return append([]string{}, list...) }
-	return migrated{t.Namespace, t.Kind, t.Name, t.Systems, none(t.Words), t.Request, none(t.Notes), none(t.Problems)}
 }
 
 func (m *migration) print(s cli.Streams, namespace string, items []migrated) error {

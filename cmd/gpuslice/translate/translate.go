@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -63,7 +62,7 @@ func New(s cli.Streams) *cobra.Command {
 
 func (o *options) run(s cli.Streams) error {
 	var tally cli.Tally
-	separator := ""
+	stream := cli.Objects{Out: s.Out}
 	for _, d := range (&manifest.Reader{Stdin: s.In}).Documents(o.filenames, manifest.MaxManifest) {
 		objects, failed := d.Objects()
 		for _, object := range objects {
@@ -74,7 +73,7 @@ func (o *options) run(s cli.Streams) error {
 			}
 			t.report(s.Err)
 			tally.Denied = tally.Denied || t.after == nil
-			if err := t.print(s, o.output, &separator); err != nil {
+			if err := t.print(s, o.output, &stream); err != nil {
 				return err
 			}
 		}
@@ -100,29 +99,16 @@ func (t *translated) report(out io.Writer) {
 	}
 }
 
-func (t *translated) print(s cli.Streams, format string, separator *string) error {
-	if t.after == nil || format == "diff" && t.Pod == nil {
+func (t *translated) print(s cli.Streams, format string, stream *cli.Objects) error {
+	switch {
+	case t.after == nil || format == "diff" && t.Pod == nil:
 		return nil
+	case format != "diff":
+		return stream.Print(t.after)
 	}
-	if format == "diff" {
-		text, err := manifest.Diff(t.Object, t.after, "as it is translated")
-		if err != nil {
-			return err
-		}
-		return write(s.Out, cli.PaintDiff(text, s.Painter()))
-	}
-	text, err := yaml.JSONToYAML(t.after)
+	text, err := manifest.Diff(t.Object, t.after, "as it is translated")
 	if err != nil {
-		return fmt.Errorf("%w: print %s: %w", cli.ErrInternal, t, err)
+		return err
 	}
-	text = append([]byte(*separator), text...)
-	*separator = "---\n"
-	return write(s.Out, string(text))
-}
-
-func write(out io.Writer, text string) error {
-	if _, err := io.WriteString(out, text); err != nil {
-		return fmt.Errorf("print the translation: %w", err)
-	}
-	return nil
+	return s.PrintDiff(text)
 }
