@@ -39,6 +39,20 @@ func TestPluginName(t *testing.T) {
 	}
 }
 
+// TestArguments: commands take no arguments unless they say so.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"recommend deployment/train --from none.csv", "none.csv"},
+		{"policy lint none.yaml", "none.yaml"},
+		{"doctor extra", "unexpected argument \"extra\": name files with -f"},
+		{"policy init extra", "unexpected argument \"extra\" ("},
+	} {
+		if code, _, errs := answered("gpuslice", strings.Fields(c.args)...); code != cli.ExitNoAnswer || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit %d, %q", c.args, code, errs)
+		}
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	if code, out, _ := answered("gpuslice", "completion", "bash"); code != 0 || !strings.Contains(out, "__start_gpuslice") {
 		t.Errorf("exit %d, %d bytes", code, len(out))

@@ -48,16 +48,14 @@ const (
 
 // options are the flags of doctor and verify.
 type options struct {
-	kube                    kube.Flags
-	systemNamespace, output string
-	filenames               []string // of doctor
+	kube      kube.Flags
+	output    string
+	filenames []string // of doctor
 }
 
-func (o *options) register(cmd *cobra.Command, s cli.Streams) {
-	o.kube.Register(cmd.Flags())
-	cli.SystemNamespaceFlag(cmd.Flags(), &o.systemNamespace)
+func (o *options) register(cmd *cobra.Command, s cli.Streams, namespace string) {
 	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, namespace)
 }
 
 // New returns the command doctor.
@@ -77,7 +75,7 @@ func New(s cli.Streams) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE` or directory to check in the place of a cluster, - for standard input; may be repeated")
-	o.register(cmd, s)
+	o.register(cmd, s, "")
 	return cmd
 }
 
@@ -93,7 +91,7 @@ func (o *options) facts(ctx context.Context, s cli.Streams) (*Facts, error) {
 	if o.kube.Named() {
 		return nil, errors.New("-f checks files and reads no cluster: leave out -f, or --kubeconfig and --context")
 	}
-	facts, problems := readFiles(&manifest.Reader{Stdin: s.In}, o.filenames, o.systemNamespace)
+	facts, problems := readFiles(&manifest.Reader{Stdin: s.In}, o.filenames, o.kube.System)
 	for _, problem := range problems {
 		fmt.Fprintln(s.Err, problem)
 	}
@@ -113,7 +111,7 @@ func (o *options) gather(ctx context.Context, s cli.Streams) (*kube.Connection, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
 	}
-	facts, err := gather(ctx, connection.Client, objects, o.systemNamespace)
+	facts, err := gather(ctx, connection.Client, objects, o.kube.System)
 	return connection, facts, err
 }
 

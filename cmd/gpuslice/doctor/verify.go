@@ -61,9 +61,8 @@ func NewVerify(s cli.Streams) *cobra.Command {
 			return o.print(s, kindVerify, append(all, examineInstallation(facts)...))
 		},
 	}
-	o.kube.RegisterNamespace(cmd.Flags(), "to try (default: the first that is governed and enforced)")
 	gpu.register(cmd)
-	o.register(cmd, s)
+	o.register(cmd, s, "to try (default: the first that is governed and enforced)")
 	return cmd
 }
 

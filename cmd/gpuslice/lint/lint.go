@@ -39,9 +39,9 @@ const example = `  # files, before they are applied
 
 // options are the command's flags.
 type options struct {
-	kube                    kube.Flags
-	systemNamespace, output string
-	policies                []string
+	kube     kube.Flags
+	output   string
+	policies []string
 }
 
 // New returns the command.
@@ -56,12 +56,9 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	flags := cmd.Flags()
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "of bare documents of tenants; not needed if one policy governs alone")
 	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "of bare documents of tenants; not needed if one policy governs alone")
 	return cmd
 }
 
@@ -111,7 +108,7 @@ func (o *options) run(ctx context.Context, paths []string, s cli.Streams) error 
 // read reads the policies of files, or those of the cluster if no file is named.
 func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, s cli.Streams) (*input, error) {
 	if len(paths) > 0 {
-		found, rest := manifest.PolicyReader{System: o.systemNamespace, Tenants: len(o.policies) > 0}.Read(r, paths)
+		found, rest := manifest.PolicyReader{System: o.kube.System, Tenants: len(o.policies) > 0}.Read(r, paths)
 		return &input{policies: found, unread: rest.Unread, namespaces: manifest.Namespaces(rest.Objects)}, nil
 	}
 	c, err := o.kube.Connect(s)
@@ -121,11 +118,11 @@ func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, 
 	if err != nil {
 		return nil, err
 	}
-	maps, err := installed.Policies(ctx, c.Client, o.systemNamespace)
+	maps, err := installed.Policies(ctx, c.Client, o.kube.System)
 	if err != nil {
 		return nil, err
 	}
-	found, err := installed.PolicyDocuments(maps, o.systemNamespace)
+	found, err := installed.PolicyDocuments(maps, o.kube.System)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // readGoverning adds the governing policies: those of --policies, with the namespaces beside them, and those that are
 // linted. Any problem of --policies, which is not linted, ends the command.
 func (o *options) readGoverning(r *manifest.Reader, in *input, s cli.Streams) error {
-	found, beside := manifest.PolicyReader{System: o.systemNamespace}.Read(r, o.policies)
+	found, beside := manifest.PolicyReader{System: o.kube.System}.Read(r, o.policies)
 	failed := false
 	fail := func(err error) {
 		fmt.Fprintln(s.Err, cli.OneLine(err.Error()))

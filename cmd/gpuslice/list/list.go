@@ -52,8 +52,6 @@ type options struct {
 	pods   kube.PodFlags
 	output cli.Output
 	watch  bool
-
-	systemNamespace string
 }
 
 // New returns the command.
@@ -73,13 +71,10 @@ func New(s cli.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "to list (default: with --node all, else the context's, else \"default\")")
 	o.pods.Register(cmd, command)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "after listing, watch for changes")
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "to list (default: with --node all, else the context's, else \"default\")")
 	return cmd
 }
 
@@ -117,7 +112,7 @@ func (o *options) sizes(ctx context.Context, s cli.Streams, connection *kube.Con
 	if o.pods.All {
 		namespace = ""
 	}
-	book, err := installed.Sizes(ctx, connection.Client, o.systemNamespace, namespace, s.Now())
+	book, err := installed.Sizes(ctx, connection.Client, o.kube.System, namespace, s.Now())
 	if err != nil && o.output.Format == cli.Wide {
 		fmt.Fprintf(s.Err, "recommended sizes are unknown: %v\n", err)
 	}

@@ -44,10 +44,9 @@ const example = `  # what holds in my namespace, and who said so
 
 // options are the command's flags.
 type options struct {
-	kube            kube.Flags
-	output          cli.Output
-	systemNamespace string
-	policies        []string
+	kube     kube.Flags
+	output   cli.Output
+	policies []string
 }
 
 // New returns the command.
@@ -61,12 +60,9 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "to show (default: the context's, else \"default\")")
 	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies, Namespace objects beside them, in the place of the cluster's; may be repeated")
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.output.Register(cmd, cli.YAML, cli.JSONPath)
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "to show (default: the context's, else \"default\")")
 	return cmd
 }
 

@@ -47,7 +47,7 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	found, err := installed.PolicyDocuments(slices.Concat(d.maps, own), o.systemNamespace)
+	found, err := installed.PolicyDocuments(slices.Concat(d.maps, own), o.kube.System)
 	if err != nil {
 		return nil, err
 	}
@@ -70,17 +70,17 @@ func ask(ctx context.Context, c *kube.Connection) (*budgets.PolicyReport, error)
 
 // readSystem reads an administrator's documents, and the webhook's state of them.
 func (o *options) readSystem(ctx context.Context, c *kube.Connection, d *documents) (err error) {
-	d.maps, err = installed.Policies(ctx, c.Client, o.systemNamespace)
+	d.maps, err = installed.Policies(ctx, c.Client, o.kube.System)
 	if apierrors.IsForbidden(err) {
 		d.policiesUnread = err
 	} else if err != nil {
 		return err
 	}
-	d.state, d.stateUnread = installed.State(ctx, c.Client, o.systemNamespace)
+	d.state, d.stateUnread = installed.State(ctx, c.Client, o.kube.System)
 	if d.stateUnread != nil && !apierrors.IsForbidden(d.stateUnread) {
 		return d.stateUnread
 	}
-	if d.scope, err = installed.ReadScope(ctx, c.Client, o.systemNamespace); apierrors.IsForbidden(err) {
+	if d.scope, err = installed.ReadScope(ctx, c.Client, o.kube.System); apierrors.IsForbidden(err) {
 		d.warnings = append(d.warnings, fmt.Sprintf("%v: taken to leave out the namespaces that an installation leaves out by itself", err))
 		return nil
 	}
@@ -117,8 +117,8 @@ func (o *options) readFiles(s cli.Streams) (*documents, error) {
 	if o.kube.Namespace == "" {
 		return nil, fmt.Errorf("--policies: name the namespace to show with -n NAMESPACE")
 	}
-	d := &documents{source: fromFiles, namespace: o.kube.Namespace, scope: installed.ScopeOf(nil, o.systemNamespace)}
-	found, rest := manifest.PolicyReader{System: o.systemNamespace}.Read(&manifest.Reader{Stdin: s.In}, o.policies)
+	d := &documents{source: fromFiles, namespace: o.kube.Namespace, scope: installed.ScopeOf(nil, o.kube.System)}
+	found, rest := manifest.PolicyReader{System: o.kube.System}.Read(&manifest.Reader{Stdin: s.In}, o.policies)
 	for _, failed := range rest.Unread {
 		d.filesUnread = append(d.filesUnread, failed)
 	}

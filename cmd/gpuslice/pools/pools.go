@@ -40,9 +40,8 @@ const example = `  # what can I request, and where is room
 
 // options are the command's flags.
 type options struct {
-	kube            kube.Flags
-	output          cli.Output
-	systemNamespace string
+	kube   kube.Flags
+	output cli.Output
 }
 
 // New returns the command.
@@ -55,12 +54,8 @@ func New(s cli.Streams) *cobra.Command {
 		Example: example,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
-	flags := cmd.Flags()
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
 	return cmd
 }
 
@@ -77,7 +72,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := reader{client: connection.Client, system: o.systemNamespace, streams: s}
+	r := reader{client: connection.Client, system: o.kube.System, streams: s}
 	all, err := r.pools(ctx)
 	if apierrors.IsForbidden(err) {
 		r.fail(fmt.Sprintf("%v; shown are the pools of the slices in namespace %s", err, connection.Namespace))

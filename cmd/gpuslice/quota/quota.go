@@ -53,10 +53,9 @@ const example = `  # what is left for my team
 
 // options are the command's flags.
 type options struct {
-	kube            kube.Flags
-	all             bool
-	output          cli.Output
-	systemNamespace string
+	kube   kube.Flags
+	all    bool
+	output cli.Output
 }
 
 // New returns the command.
@@ -69,13 +68,9 @@ func New(s cli.Streams) *cobra.Command {
 		Example: example,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
-	flags := cmd.Flags()
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "to show (default: the context's, else \"default\")")
 	cli.AllNamespacesFlag(cmd, &o.all, "show every budget of the cluster")
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "to show (default: the context's, else \"default\")")
 	return cmd
 }
 
@@ -120,11 +115,11 @@ const maxReason = 1000
 
 // readBudgets reads the ledgers, and for one namespace plans for its pods.
 func (o *options) readBudgets(ctx context.Context, c *kube.Connection, namespace string) ([]budget.Budget, error) {
-	objects, err := installed.Objects(ctx, c.Client, o.systemNamespace)
+	objects, err := installed.Objects(ctx, c.Client, o.kube.System)
 	if err != nil {
 		return nil, err
 	}
-	all, err := budget.Of(ctx, budget.Cluster{Client: c.Client, System: o.systemNamespace}, webhookcluster.ReadSnapshot(objects), namespace)
+	all, err := budget.Of(ctx, budget.Cluster{Client: c.Client, System: o.kube.System}, webhookcluster.ReadSnapshot(objects), namespace)
 	if err != nil || o.all {
 		return all, err
 	}

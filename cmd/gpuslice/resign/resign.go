@@ -34,9 +34,8 @@ const example = `  # which pods would be signed
 
 // options are the command's flags.
 type options struct {
-	kube            kube.Flags
-	systemNamespace string
-	dryRun, yes     bool
+	kube        kube.Flags
+	dryRun, yes bool
 }
 
 // New returns the command.
@@ -50,12 +49,9 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.kube.RegisterNamespace(flags, "of the pods (default: all)")
-	o.kube.Register(flags)
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be signed, and sign nothing")
 	flags.BoolVar(&o.yes, "yes", false, "do not prompt")
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "of the pods (default: all)")
 	return cmd
 }
 
@@ -64,7 +60,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	found, err := find(ctx, connection.Client, o.systemNamespace, o.kube.Namespace)
+	found, err := find(ctx, connection.Client, o.kube.System, o.kube.Namespace)
 	if err != nil {
 		return err
 	}
@@ -79,7 +75,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 			return err
 		}
 	}
-	writer, err := asWebhook(connection.Config, o.systemNamespace)
+	writer, err := asWebhook(connection.Config, o.kube.System)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,6 @@ type options struct {
 	pods     kube.PodFlags
 	output   cli.Output
 	sortBy   string
-	system   string
 	watch    bool
 	interval time.Duration
 }
@@ -70,15 +69,12 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.kube.Register(flags)
-	o.kube.RegisterNamespace(flags, "to show (default: with --node all, else the context's, else \"default\")")
 	o.pods.Register(cmd, "show")
-	cli.SystemNamespaceFlag(flags, &o.system)
 	flags.StringVar(&o.sortBy, "sort-by", byUsed, "`ORDER`: "+byUsed+" (bytes), "+byPercent+" (of the slice)")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until you interrupt it")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "`PERIOD` of -w, at least 1s")
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "to show (default: with --node all, else the context's, else \"default\")")
 	return cmd
 }
 
@@ -132,7 +128,7 @@ func (o *options) read(ctx context.Context, client scrape.Client) (found scrape.
 	if _, err := o.pods.Each(ctx, command, found.Add); err != nil {
 		return found, err
 	}
-	found.Measure(ctx, client, o.system)
+	found.Measure(ctx, client, o.kube.System)
 	sortUsages(found.Usages, o.sortBy)
 	return found, nil
 }

@@ -45,7 +45,6 @@ const example = `  # what would be removed
 // options are the command's flags.
 type options struct {
 	kube                kube.Flags
-	systemNamespace     string
 	keepPolicies, purge bool
 	dryRun, yes         bool
 	timeout             time.Duration
@@ -68,14 +67,12 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.kube.Register(flags)
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	flags.BoolVar(&o.keepPolicies, "keep-policies", false, "keep the policies, and the namespace that holds them")
 	flags.BoolVar(&o.purge, "purge", false, "remove the keys that sign promises too: only where gpuslice is not installed again")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	flags.BoolVar(&o.yes, "yes", false, "do not prompt")
 	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how long to wait until the namespace is gone; 0: do not wait")
-	o.kube.CompleteNamespaces(cmd, s)
+	o.kube.RegisterInstalled(cmd, s, "")
 	return cmd
 }
 
@@ -91,7 +88,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
 	}
-	r := remover{client: client, system: o.systemNamespace, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
+	r := remover{client: client, system: o.kube.System, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
 	p, err := r.find(ctx)
 	if err != nil {
 		return err

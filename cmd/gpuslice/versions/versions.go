@@ -53,10 +53,9 @@ type server struct {
 
 // options are the command's flags.
 type options struct {
-	kube            kube.Flags
-	output          cli.Output
-	systemNamespace string
-	clientOnly      bool
+	kube       kube.Flags
+	output     cli.Output
+	clientOnly bool
 }
 
 // New returns the command.
@@ -70,10 +69,9 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.kube.Register(flags)
 	flags.BoolVar(&o.clientOnly, "client", false, "print the version of this program alone")
-	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.output.Register(cmd, cli.YAML, cli.JSONPath)
+	o.kube.RegisterInstalled(cmd, s, "")
 	return cmd
 }
 
@@ -114,7 +112,7 @@ func (o *options) server(ctx context.Context, s cli.Streams) (*server, error) {
 		return nil, fmt.Errorf("read the version of Kubernetes: %w", err)
 	}
 	found := &server{Kubernetes: kubernetes.GitVersion}
-	deployment, err := installed.Deployment(ctx, connection.Client, o.systemNamespace)
+	deployment, err := installed.Deployment(ctx, connection.Client, o.kube.System)
 	if err != nil || deployment == nil {
 		return found, err
 	}

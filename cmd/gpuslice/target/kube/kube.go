@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +41,10 @@ const (
 	clientBurst = 100
 )
 
-// Flags name the cluster that a command talks to, with kubectl's flags.
+// Flags name the cluster that a command talks to, with kubectl's flags, and the installation in it.
 type Flags struct {
 	Kubeconfig, Context, Namespace string
+	System                         string // the namespace of the installation
 	Timeout                        time.Duration
 
 	cluster, user, as string
@@ -65,6 +67,17 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`GROUP` to impersonate; may be repeated")
 	f.registerOthers(flags)
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
+}
+
+// RegisterInstalled registers the flags of a command about an installation: those of Register, --system-namespace and, if
+// namespace describes one, -n. The shell completes them.
+func (f *Flags) RegisterInstalled(cmd *cobra.Command, s cli.Streams, namespace string) {
+	f.Register(cmd.Flags())
+	cli.SystemNamespaceFlag(cmd.Flags(), &f.System)
+	if namespace != "" {
+		f.RegisterNamespace(cmd.Flags(), namespace)
+	}
+	f.CompleteNamespaces(cmd, s)
 }
 
 // registerOthers registers the flags that kubectl lists under "kubectl options" alone: they are accepted, and not in the help.
