@@ -13,7 +13,7 @@ func (a *auditor) print(output *cli.Output, s cli.Streams) error {
 		names = append(names, "namespace/"+item.Namespace)
 	}
 	err := output.Print(s.Out, cli.Answer{Document: cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...), Names: names,
-		Page: func() *cli.Page { return &pageOf(a.items).Page }})
+		Page: func() *cli.Page { return pageOf(a.items) }})
 	if err != nil {
 		return err
 	}
@@ -42,24 +42,22 @@ func (i *audited) would(o policies.Outcome) (n int) {
 	return n
 }
 
-// page shows the findings.
-type page struct{ cli.Page }
-
-func pageOf(items []audited) *page {
-	p := &page{}
+// pageOf shows the findings.
+func pageOf(items []audited) *cli.Page {
+	p := &cli.Page{}
 	for n, item := range items {
 		if n > 0 {
 			p.Line("")
 		}
-		p.audited(item)
+		item.show(p)
 	}
 	return p
 }
 
-// audited shows the effect of enforce on a namespace.
-func (p *page) audited(i audited) {
+// show shows the effect of enforce on a namespace.
+func (i *audited) show(p *cli.Page) {
 	p.Linef("namespace %s, policy %s (%s)", i.Namespace, i.Policy, i.Mode)
-	p.claims(i.Claims)
+	showClaims(p, i.Claims)
 	if i.Evaluated == 0 {
 		p.Line("  nothing runs there")
 		return
@@ -88,8 +86,8 @@ func (p *page) audited(i audited) {
 	}
 }
 
-// claims shows claims of GPUs that are no slices.
-func (p *page) claims(all []member) {
+// showClaims shows claims of GPUs that are no slices.
+func showClaims(p *cli.Page, all []member) {
 	if len(all) == 0 {
 		return
 	}

@@ -101,12 +101,12 @@ func (g *gatherer) steps() []step {
 		{whatNodes, g.nodes},
 		{whatNamespaces, listed(g, &f.Namespaces, core.Namespaces().List, all)},
 		{whatDaemonSets, listed(g, &f.DaemonSets, g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List, all)},
-		{whatOperator, g.clusterPolicies},
+		{whatOperator, g.added(pools.ClusterPolicies, f.addClusterPolicy)},
 		{whatConfigs, g.configs},
 		{whatQuotas, listed(g, &f.Quotas, core.ResourceQuotas(metav1.NamespaceAll).List, all)},
 		{whatLimits, listed(g, &f.Limits, core.LimitRanges(metav1.NamespaceAll).List, all)},
 		{whatRuntimes, listed(g, &f.Runtimes, g.client.NodeV1().RuntimeClasses().List, all)},
-		{whatOverlays, g.overlays},
+		{whatOverlays, g.added(nodeOverlays, f.addOverlay)},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
 		{whatClaimed, g.claimed},
@@ -163,36 +163,30 @@ func (g *gatherer) nodes() (err error) {
 	return err
 }
 
-// clusterPolicies reads the GPU Operator's objects, if the cluster has the operator.
-func (g *gatherer) clusterPolicies() error {
-	return g.addAll(pools.ClusterPolicies, g.facts.addClusterPolicy)
-}
-
 // nodeOverlays are Karpenter's objects about what instance types offer.
 var nodeOverlays = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"}
 
-// overlays reads Karpenter's NodeOverlays, if the cluster has them.
-func (g *gatherer) overlays() error { return g.addAll(nodeOverlays, g.facts.addOverlay) }
-
-// addAll adds the objects of a resource as JSON, if the cluster has the resource.
-func (g *gatherer) addAll(resource schema.GroupVersionResource, add func(json.RawMessage) error) error {
-	list, err := g.objects.Resource(resource).List(g.ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, item := range list.Items {
-		raw, err := item.MarshalJSON()
-		if err != nil {
-			return fmt.Errorf("read %s %s: %w", resource.Resource, item.GetName(), err)
+// added adds the objects of a resource as JSON, if the cluster has the resource.
+func (g *gatherer) added(resource schema.GroupVersionResource, add func(json.RawMessage) error) func() error {
+	return func() error {
+		list, err := g.objects.Resource(resource).List(g.ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		if err := add(raw); err != nil {
+		if err != nil {
 			return err
 		}
+		for _, item := range list.Items {
+			raw, err := item.MarshalJSON()
+			if err != nil {
+				return fmt.Errorf("read %s %s: %w", resource.Resource, item.GetName(), err)
+			}
+			if err := add(raw); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // configs reads the ConfigMaps that NVIDIA's DaemonSets mount, and those that a ClusterPolicy names.

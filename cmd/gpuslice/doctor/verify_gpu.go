@@ -151,15 +151,10 @@ func nodesOf(pool *pools.Pool) (terms []corev1.NodeSelectorTerm) {
 	return terms
 }
 
-// slicesToTry are the labels by which a pod may get a slice to try, the best first.
-func slicesToTry() []map[string]string {
-	return []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}}
-}
-
 // labels are those by which a pod gets a slice of the pool, with the decision.
 func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, bool) {
 	var last policies.Decision
-	for _, labels := range slicesToTry() {
+	for _, labels := range []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}} { // the best first
 		in := p.namespace.Input
 		in.Pools = []pools.Pool{*pool}
 		in.Pod = p.pod(pool, labels, proof.Alloc)

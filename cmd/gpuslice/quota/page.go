@@ -123,7 +123,7 @@ func (p *page) holders(all []budget.Holder) {
 		case !h.Promised:
 			note = "no slice: counts as whole devices"
 		}
-		rows = append(rows, []string{h.Namespace + "/" + h.Pod, memory(h.Memory), cli.Count(h.Slices), cli.Count(h.GPUs), devices(h.Devices), note})
+		rows = append(rows, []string{h.Namespace + "/" + h.Pod, cli.Amount(api.MiB(h.Memory >> 20)), cli.Count(h.Slices), cli.Count(h.GPUs), devices(h.Devices), note})
 	}
 	p.Table("  ", rows)
 }
@@ -134,11 +134,4 @@ func devices(n float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(math.Ceil(n*1000-1e-6)/1000, 'f', -1, 64)
-}
-
-func memory(bytes int64) string {
-	if bytes == 0 {
-		return ""
-	}
-	return api.MiB(bytes >> 20).Human()
 }

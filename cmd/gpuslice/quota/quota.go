@@ -157,8 +157,8 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (bu
 	if err := json.Unmarshal(text, &report); err != nil {
 		return budget.Budget{}, fmt.Errorf("the quota is unknown: read the answer: %w", err)
 	}
-	pods, err := readable(ctx, client, namespace)
-	if err != nil {
+	pods, err := installed.LivingPods(ctx, client, []string{namespace})
+	if err != nil && !apierrors.IsForbidden(err) { // who may not read pods sees none
 		return budget.Budget{}, err
 	}
 	claims, _ := installed.Claims(ctx, client, namespace) // an unreadable claim counts as a GPU
@@ -168,13 +168,4 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (bu
 	held, unknown := budget.Holders(promise.Keys{}, pods, ofPod)
 	return budget.Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
 		Figures: report.Figures, More: report.More, Holders: held, MemoryUnknown: unknown}, nil
-}
-
-// readable are the living pods of a namespace; none if they may not be read.
-func readable(ctx context.Context, client kubernetes.Interface, namespace string) ([]corev1.Pod, error) {
-	pods, err := installed.LivingPods(ctx, client, []string{namespace})
-	if apierrors.IsForbidden(err) {
-		return nil, nil
-	}
-	return pods, err
 }

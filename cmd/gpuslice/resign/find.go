@@ -45,7 +45,7 @@ func find(ctx context.Context, client kubernetes.Interface, system, namespace st
 		return nil, err
 	}
 	if !keys.Signs() {
-		return nil, errNoKey(system)
+		return nil, fmt.Errorf("the installation in namespace %s has no key yet: wait until a replica of the webhook is ready", system)
 	}
 	snapshot, err := installed.Snapshot(ctx, client, system)
 	if err != nil {

@@ -103,8 +103,3 @@ func asWebhook(config *rest.Config, system string) (kubernetes.Interface, error)
 	}
 	return client, nil
 }
-
-// errNoKey is returned if the installation has no key to sign with.
-func errNoKey(system string) error {
-	return fmt.Errorf("the installation in namespace %s has no key yet: wait until a replica of the webhook is ready", system)
-}

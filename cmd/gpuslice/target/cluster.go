@@ -94,22 +94,27 @@ func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
 	if o.APIVersion != resourcev1.SchemeGroupVersion.String() {
 		return nil
 	}
-	var err error
 	key := cmp.Or(o.Namespace, namespace) + "/" + o.Name
 	switch o.Kind {
 	case "ResourceClaim":
-		var claim resourcev1.ResourceClaim
-		err = json.Unmarshal(o.Raw, &claim)
+		claim, err := decode[resourcev1.ResourceClaim](o)
 		keep(&c.claims.Claims, key, &claim.Spec)
+		return err
 	case "ResourceClaimTemplate":
-		var template resourcev1.ResourceClaimTemplate
-		err = json.Unmarshal(o.Raw, &template)
+		template, err := decode[resourcev1.ResourceClaimTemplate](o)
 		keep(&c.claims.Templates, key, &template.Spec.Spec)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: not a %s: %w", o, o.Kind, err)
+		return err
 	}
 	return nil
+}
+
+// decode reads an object of a file; beside an error it returns what could be read.
+func decode[T any](o manifest.Object) (*T, error) {
+	out := new(T)
+	if err := json.Unmarshal(o.Raw, out); err != nil {
+		return out, fmt.Errorf("%s: not a %s: %w", o, o.Kind, err)
+	}
+	return out, nil
 }
 
 // keep adds an entry to a map that may be nil.

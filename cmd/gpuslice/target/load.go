@@ -4,7 +4,6 @@ package target
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -171,53 +170,50 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 
 func (l *loader) readNodes() {
 	for _, path := range l.flags.Nodes {
-		before, runtimes := len(l.objects.Source.Nodes), false
+		known := false
 		for _, o := range l.objectsOf(path, manifest.MaxNodes) {
-			if o.Kind != "Node" || o.APIVersion != "v1" {
-				runtimes = l.readRuntime(o) || runtimes
-				continue
+			is, err := l.readObject(o)
+			if err != nil {
+				l.problems = append(l.problems, err)
 			}
-			var node corev1.Node
-			if err := json.Unmarshal(o.Raw, &node); err != nil {
-				l.fail("%s: not a Node: %w", o, err)
-			}
-			l.objects.Source.Nodes = append(l.objects.Source.Nodes, &node)
+			known = known || is
 		}
-		if len(l.objects.Source.Nodes) == before && !runtimes && len(l.problems) == 0 {
+		if !known && len(l.problems) == 0 {
 			l.fail("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path)
 		}
 	}
 }
 
-// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy, how a guard reaches the driver, or a DeviceClass or
-// ResourceSlice. It reports whether the object is one.
-func (l *loader) readRuntime(o manifest.Object) bool {
-	var err error
+// readObject reads a node, a RuntimeClass or the GPU Operator's ClusterPolicy, how a guard reaches the driver, or a
+// DeviceClass or ResourceSlice. It reports whether the object is one.
+func (l *loader) readObject(o manifest.Object) (is bool, err error) {
+	source := &l.objects.Source
 	switch {
+	case o.Kind == "Node" && o.APIVersion == "v1":
+		node, err := decode[corev1.Node](o)
+		source.Nodes = append(source.Nodes, node)
+		return true, err
 	case o.Kind == "RuntimeClass" && o.APIVersion == nodev1.SchemeGroupVersion.String():
-		class := &nodev1.RuntimeClass{}
-		err = json.Unmarshal(o.Raw, class)
+		class, err := decode[nodev1.RuntimeClass](o)
 		l.classes = append(l.classes, class)
+		return true, err
 	case o.Kind == "DeviceClass" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
-		class := &resourcev1.DeviceClass{}
-		err = json.Unmarshal(o.Raw, class)
+		class, err := decode[resourcev1.DeviceClass](o)
 		keep(&l.cluster.claims.Classes, class.Name, class)
-		keep(&l.objects.Source.Classes, class.Name, class)
+		keep(&source.Classes, class.Name, class)
+		return true, err
 	case o.Kind == "ResourceSlice" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
-		published := &resourcev1.ResourceSlice{}
-		err = json.Unmarshal(o.Raw, published)
-		l.objects.Source.Slices = append(l.objects.Source.Slices, published)
+		published, err := decode[resourcev1.ResourceSlice](o)
+		source.Slices = append(source.Slices, published)
+		return true, err
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
-		var policy *pools.ClusterPolicy
-		policy, err = pools.ReadClusterPolicy(o.Raw)
-		l.operator = policy.Operator()
-	default:
-		return false
+		policy, err := pools.ReadClusterPolicy(o.Raw)
+		if l.operator = policy.Operator(); err != nil {
+			err = fmt.Errorf("%s: not a %s: %w", o, o.Kind, err)
+		}
+		return true, err
 	}
-	if err != nil {
-		l.fail("%s: not a %s: %w", o, o.Kind, err)
-	}
-	return true
+	return false, nil
 }
 
 func (l *loader) readNamespaces() {

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,7 +60,7 @@ func (p *printer) page(all []scrape.Usage) *cli.Page {
 		rows[0] = append(rows[0], "NOTE")
 	}
 	for _, u := range all {
-		row := []string{u.Pod, u.Container, cli.Amount(u.Memory), used(u), percent(u.UsedRatio), amount(u.PeakBytes), percent(u.Utilization), u.Node}
+		row := []string{u.Pod, u.Container, cli.Amount(u.Memory), cmp.Or(amount(u.UsedBytes), "unknown"), percent(u.UsedRatio), amount(u.PeakBytes), percent(u.Utilization), u.Node}
 		if p.pods.All {
 			row = append([]string{u.Namespace}, row...)
 		}
@@ -79,13 +80,6 @@ func (p *printer) page(all []scrape.Usage) *cli.Page {
 		return paint(cli.Yellow, cell)
 	})
 	return page
-}
-
-func used(u scrape.Usage) string {
-	if u.UsedBytes == nil {
-		return "unknown"
-	}
-	return amount(u.UsedBytes)
 }
 
 func amount(n *int64) string {

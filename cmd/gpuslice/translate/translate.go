@@ -37,8 +37,6 @@ type options struct {
 	output    string
 }
 
-func formats() []string { return []string{"yaml", "diff"} }
-
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var o options
@@ -56,7 +54,7 @@ func New(s cli.Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return o.run(s) },
 	}
 	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
-	cli.OutputFlag(cmd, &o.output, formats())
+	cli.OutputFlag(cmd, &o.output, []string{"yaml", "diff"})
 	return cmd
 }
 

@@ -162,16 +162,12 @@ func (r *remover) remove(ctx context.Context, kind dynamic.ResourceInterface, na
 		fmt.Fprintf(r.out, "%s could not be removed: %v\n", object, err)
 		return []error{fmt.Errorf("remove %s: %w", object, err)}
 	}
-	fmt.Fprintf(r.out, "%s %s\n", object, r.removed(object))
-	return nil
-}
-
-// removed describes the removal of an object: a namespace goes with all that is in it, which takes a while.
-func (r *remover) removed(object string) string {
-	if object == "namespace/"+r.system {
-		return "is being removed"
+	done := "removed"
+	if object == "namespace/"+r.system { // it goes with all that is in it, which takes a while
+		done = "is being removed"
 	}
-	return "removed"
+	fmt.Fprintf(r.out, "%s %s\n", object, done)
+	return nil
 }
 
 // remains lists the objects that stay in a cluster without gpuslice, and how to find them.
