@@ -43,12 +43,8 @@ const example = `  # the slices of my team
   # the memory of each pod
   gpuslice list -n team-a -o jsonpath='{range .items[*]}{.pod} {.memory}{"\n"}{end}'`
 
-// command is the name of the command.
-const command = "list"
-
 // options are the command's flags.
 type options struct {
-	kube   kube.Flags
 	pods   kube.PodFlags
 	output cli.Output
 	watch  bool
@@ -64,28 +60,26 @@ func New(s cli.Streams) *cobra.Command {
 		Example: example,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.watch && !cmd.Flags().Changed("request-timeout") {
-				o.kube.Timeout = 0
+				o.pods.Timeout = 0
 			}
-			return o.pods.Check(o.kube.Namespace)
+			return o.pods.Check()
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.pods.Register(cmd, command)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "after listing, watch for changes")
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.RegisterInstalled(cmd, s, "to list (default: with --node all, else the context's, else \"default\")")
+	o.pods.Register(cmd, s, "list")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
-	connection, err := o.kube.Connect(s)
+	connection, err := o.pods.Connect(s)
 	if err != nil {
 		return err
 	}
-	o.pods.Connect(connection)
 	found := listed{sizes: o.sizes(ctx, s, connection)}
-	if found.version, err = o.pods.Each(ctx, command, found.add); err != nil {
+	if found.version, err = o.pods.Each(ctx, found.add); err != nil {
 		return err
 	}
 	p := printer{options: o, streams: s, sizes: found.sizes}
@@ -96,7 +90,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return p.follow(ctx, found)
 	}
 	if len(found.slices) == 0 && !p.forTools() {
-		fmt.Fprintln(s.Err, o.pods.Nothing(connection))
+		fmt.Fprintln(s.Err, o.pods.Nothing())
 	} else if err := p.print(found); err != nil {
 		return err
 	}
@@ -108,11 +102,7 @@ func (o *options) sizes(ctx context.Context, s cli.Streams, connection *kube.Con
 	if o.output.Format == "text" || o.output.Format == cli.Name {
 		return nil
 	}
-	namespace := connection.Namespace
-	if o.pods.All {
-		namespace = ""
-	}
-	book, err := installed.Sizes(ctx, connection.Client, o.kube.System, namespace, s.Now())
+	book, err := installed.Sizes(ctx, connection.Client, o.pods.System, o.pods.In, s.Now())
 	if err != nil && o.output.Format == cli.Wide {
 		fmt.Fprintf(s.Err, "recommended sizes are unknown: %v\n", err)
 	}

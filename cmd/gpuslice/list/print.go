@@ -140,7 +140,7 @@ func (p *printer) follow(ctx context.Context, found listed) error {
 	if err := p.printSome(found.slices); err != nil {
 		return err
 	}
-	w, err := p.pods.Watch(ctx, command, found.version)
+	w, err := p.pods.Watch(ctx, found.version)
 	if err != nil {
 		return err
 	}

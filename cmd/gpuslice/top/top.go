@@ -39,11 +39,8 @@ const example = `  # what my team uses
   # slices of which less than a tenth is used
   gpuslice top -A -o json | jq '.items[] | select(.usedRatio != null and .usedRatio < 0.1)'`
 
-const command = "top"
-
 // options are the command's flags.
 type options struct {
-	kube     kube.Flags
 	pods     kube.PodFlags
 	output   cli.Output
 	sortBy   string
@@ -69,12 +66,11 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.pods.Register(cmd, "show")
 	flags.StringVar(&o.sortBy, "sort-by", byUsed, "`ORDER`: "+byUsed+" (bytes), "+byPercent+" (of the slice)")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until you interrupt it")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "`PERIOD` of -w, at least 1s")
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.RegisterInstalled(cmd, s, "to show (default: with --node all, else the context's, else \"default\")")
+	o.pods.Register(cmd, s, "show")
 	return cmd
 }
 
@@ -85,11 +81,11 @@ func (o *options) check() error {
 	if o.interval < time.Second {
 		return fmt.Errorf("--interval %s: at least 1s", o.interval)
 	}
-	return o.pods.Check(o.kube.Namespace)
+	return o.pods.Check()
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
-	connection, err := o.kube.Connect(s)
+	connection, err := o.pods.Connect(s)
 	if err != nil {
 		return err
 	}
@@ -97,7 +93,6 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	o.pods.Connect(connection)
 	for first := true; ; first = false {
 		found, err := o.read(ctx, client)
 		if ctx.Err() != nil && !first {
@@ -106,7 +101,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		if err != nil && first {
 			return err
 		}
-		p := printer{options: o, streams: s, nothing: o.pods.Nothing(connection)}
+		p := printer{options: o, streams: s, nothing: o.pods.Nothing()}
 		if err != nil {
 			fmt.Fprintln(s.Err, err)
 		} else if err := p.print(found, first); err != nil {
@@ -125,10 +120,10 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 
 // read reads all that the flags select, once.
 func (o *options) read(ctx context.Context, client scrape.Client) (found scrape.Pods, err error) {
-	if _, err := o.pods.Each(ctx, command, found.Add); err != nil {
+	if _, err := o.pods.Each(ctx, found.Add); err != nil {
 		return found, err
 	}
-	found.Measure(ctx, client, o.kube.System)
+	found.Measure(ctx, client, o.pods.System)
 	sortUsages(found.Usages, o.sortBy)
 	return found, nil
 }
