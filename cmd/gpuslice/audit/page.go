@@ -8,12 +8,11 @@ import (
 
 // print prints the findings, and returns their exit code.
 func (a *auditor) print(output *cli.Output, s cli.Streams) error {
-	var names []string
-	for _, item := range a.items {
-		names = append(names, "namespace/"+item.Namespace)
-	}
-	err := output.Print(s.Out, cli.Answer{Document: cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...), Names: names,
-		Page: func() *cli.Page { return pageOf(a.items) }})
+	err := output.Print(s.Out, cli.Answer{
+		Document: cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...),
+		Names:    cli.Names(a.items, func(i audited) string { return "namespace/" + i.Namespace }),
+		Page:     func() *cli.Page { return pageOf(a.items) },
+	})
 	if err != nil {
 		return err
 	}

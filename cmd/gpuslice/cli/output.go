@@ -52,6 +52,15 @@ type Answer struct {
 	Page     func() *Page // for text and wide
 }
 
+// Names are the names of items for Answer.
+func Names[T any](items []T, of func(T) string) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = of(item)
+	}
+	return names
+}
+
 // PodNames are the pods of items for Answer, each once: two namespaces may each have a pod of one name.
 func PodNames[T any](items []T, of func(T) (namespace, pod string)) (names []string) {
 	seen := map[string]bool{}

@@ -85,12 +85,10 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, b := range all {
-		names = append(names, b.Budget)
-	}
-	return o.output.Print(s.Out, cli.Answer{Document: cli.NewList("QuotaList", all), Names: names,
-		Page: func() *cli.Page { return &pageOf(all, s.Painter()).Page }})
+	return o.output.Print(s.Out, cli.Answer{
+		Document: cli.NewList("QuotaList", all), Names: cli.Names(all, func(b budget.Budget) string { return b.Budget }),
+		Page: func() *cli.Page { return &pageOf(all, s.Painter()).Page },
+	})
 }
 
 // read reads the ledgers, or the webhook's report if they may not be read.

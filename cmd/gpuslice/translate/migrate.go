@@ -119,12 +119,9 @@ type migrated struct {
 }
 
 func (m *migration) print(s cli.Streams, namespace string, items []migrated) error {
-	var names []string
-	for _, i := range items {
-		names = append(names, strings.ToLower(i.Kind)+"/"+i.Name)
-	}
 	return m.output.Print(s.Out, cli.Answer{
-		Document: cli.NewList("MigrationList", items), Names: names, Page: func() *cli.Page { return pageOf(namespace, items) },
+		Document: cli.NewList("MigrationList", items), Page: func() *cli.Page { return pageOf(namespace, items) },
+		Names: cli.Names(items, func(i migrated) string { return strings.ToLower(i.Kind) + "/" + i.Name }),
 	})
 }
 
