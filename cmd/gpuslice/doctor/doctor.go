@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -107,11 +106,7 @@ func (o *options) gather(ctx context.Context, s cli.Streams) (*kube.Connection, 
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, err := dynamic.NewForConfig(connection.Config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
-	}
-	facts, err := gather(ctx, connection.Client, objects, o.kube.System)
+	facts, err := gather(ctx, connection.Client, connection.Objects, o.kube.System)
 	return connection, facts, err
 }
 

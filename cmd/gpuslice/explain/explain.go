@@ -62,7 +62,6 @@ const example = `  # why is this pod pending, or what ended it
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var f preview.Flags
-	var output cli.Output
 	cmd := &cobra.Command{
 		Use:     "explain POD|KIND/NAME|-f FILE [flags]",
 		Short:   "Show what a pod gets and why, before or after it is created",
@@ -71,15 +70,14 @@ func New(s cli.Streams) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		PreRunE: func(_ *cobra.Command, args []string) error { return check(&f, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			output.Format = f.Output
 			if len(args) == 1 {
-				return explainName(cmd.Context(), &f, args[0], &output, s)
+				return explainName(cmd.Context(), &f, args[0], s)
 			}
-			return explainFiles(cmd.Context(), &f, &output, s)
+			return explainFiles(cmd.Context(), &f, s)
 		},
 	}
 	f.Register(cmd, s, append(cli.TextOrJSON(), cli.Wide, cli.YAML, cli.JSONPath)...)
-	output.RegisterHeaders(cmd.Flags())
+	f.Output.RegisterHeaders(cmd.Flags())
 	f.Kube.CompletePods(cmd, s)
 	return cmd
 }
@@ -97,12 +95,12 @@ func check(f *preview.Flags, args []string) error {
 }
 
 // explainFiles explains the decisions on objects.
-func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s cli.Streams) error {
+func explainFiles(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	all, err := f.Run(ctx, s, func(preview.Result) []string { return nil })
 	if err != nil {
 		return err
 	}
-	err = output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all, output.Format == cli.Wide).Page }})
+	err = f.Output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all, f.Output.Format == cli.Wide).Page }})
 	if err != nil {
 		return err
 	}
@@ -110,7 +108,7 @@ func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s c
 }
 
 // explainName explains the state of an object of the cluster.
-func explainName(ctx context.Context, f *preview.Flags, name string, output *cli.Output, s cli.Streams) error {
+func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Streams) error {
 	connection, err := f.Kube.Connect(s)
 	if err != nil {
 		return err
@@ -130,7 +128,7 @@ func explainName(ctx context.Context, f *preview.Flags, name string, output *cli
 		}
 		found.Recommended = recommended(sizes, pod, s.Now())
 	}
-	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, output.Format == cli.Wide).Page }})
+	err = f.Output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, f.Output.Format == cli.Wide).Page }})
 	switch {
 	case err != nil:
 		return err

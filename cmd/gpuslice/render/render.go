@@ -65,7 +65,7 @@ func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	switch f.Output {
+	switch f.Output.Format {
 	case "json":
 		err = cli.PrintJSON(s.Out, listOf(all))
 	case "diff":

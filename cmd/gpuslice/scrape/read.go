@@ -228,10 +228,11 @@ func (u Usage) measure(found series, own labels) (all []Usage) {
 		maps.Copy(here, of)
 		one.Device, one.PeakBytes = at["device"], &highest
 		used, known := found.value(metric("memory_used_bytes"), here)
-		if !known {
+		if known {
+			one.use(used)
+		} else {
 			one.Unknown = "its use of the device cannot be read at present"
 		}
-		one.use(used, known)
 		for _, name := range []string{"gpuslice_tenant_utilization_ratio", metric("utilization_ratio")} {
 			if busy, known := found.value(name, here); known {
 				one.Utilization = &busy
@@ -249,16 +250,13 @@ func (u Usage) measure(found series, own labels) (all []Usage) {
 	case notEnforcing != 0:
 		u.Unknown = "the " + u.Source + " cannot read what the pod uses"
 	default:
-		u.use(0, true)
+		u.use(0)
 	}
 	return []Usage{u}
 }
 
 // use sets the use.
-func (u *Usage) use(bytes float64, known bool) {
-	if !known {
-		return
-	}
+func (u *Usage) use(bytes float64) {
 	n := int64(bytes)
 	u.UsedBytes = &n
 	if slice := u.Memory.Bytes(); slice > 0 {

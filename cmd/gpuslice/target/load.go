@@ -13,7 +13,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
@@ -327,12 +326,8 @@ func (l *loader) readLabels(ctx context.Context, c *kube.Connection) error {
 }
 
 // readRuntimes reads how a guard can reach the driver.
-func (l *loader) readRuntimes(ctx context.Context, c *kube.Connection) error {
-	objects, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	l.objects.Runtimes, err = installed.Runtimes(ctx, c.Client, objects)
+func (l *loader) readRuntimes(ctx context.Context, c *kube.Connection) (err error) {
+	l.objects.Runtimes, err = installed.Runtimes(ctx, c.Client, c.Objects)
 	if apierrors.IsForbidden(err) {
 		l.warn("how a guard reaches the driver is unknown: %v", err)
 		return nil

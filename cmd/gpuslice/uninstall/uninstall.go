@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
@@ -84,11 +83,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(connection.Config)
-	if err != nil {
-		return fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
-	}
-	r := remover{client: client, system: o.kube.System, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
+	r := remover{client: connection.Objects, system: o.kube.System, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
 	p, err := r.find(ctx)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -108,8 +109,9 @@ func (f *Flags) Named() bool {
 
 // Connection is a cluster that a command talks to. No request was sent yet.
 type Connection struct {
-	Config *rest.Config
-	Client kubernetes.Interface
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Objects dynamic.Interface // of kinds that are not Kubernetes' own
 	// Context is the kubeconfig's; "": there is none, as in a pod.
 	Context string
 	// Namespace is that of -n, else the context's own, else "default".
@@ -158,11 +160,15 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
 	named := f.Context
 	if raw, err := loader.RawConfig(); err == nil {
 		named = cmp.Or(named, raw.CurrentContext)
 	}
-	return &Connection{Config: config, Client: client, Context: named, Namespace: namespace}, nil
+	return &Connection{Config: config, Client: client, Objects: objects, Context: named, Namespace: namespace}, nil
 }
 
 // overrideInPod sets the user, which clientcmd leaves out of the configuration of a pod's ServiceAccount. One from a
