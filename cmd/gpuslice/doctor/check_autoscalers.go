@@ -1,11 +1,6 @@
 package doctor
 
-import (
-	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import "slices"
 
 // acceleratorLabels are those by which Cluster Autoscaler 1.36 knows nodes with GPUs: what its cloud providers return as GPULabel.
 var acceleratorLabels = []string{
@@ -20,8 +15,8 @@ func checkAcceleratorLabels(f *Facts) []Finding {
 	found := newFinding(Warning, "Cluster Autoscaler, where it runs, takes these nodes for unready: it knows GPUs by the name %s alone (kubernetes/autoscaler #8095)", wholeGPU).
 		WithRemedy("remove the label from the node group, or keep the name %s for shares", wholeGPU)
 	for _, n := range f.Nodes {
-		others := otherGPUs(n)
-		if whole := n.Status.Allocatable[wholeGPU]; !whole.IsZero() || len(others) == 0 {
+		others := offered(n)
+		if len(others) == 0 || offersWholeGPUs(n) {
 			continue
 		}
 		for _, label := range acceleratorLabels {
@@ -31,17 +26,6 @@ func checkAcceleratorLabels(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(found)
-}
-
-// otherGPUs returns the resources of NVIDIA's with other names that a node offers.
-func otherGPUs(n *corev1.Node) (names []string) {
-	for name, quantity := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), "nvidia.com/") && name != wholeGPU && !quantity.IsZero() {
-			names = append(names, string(name))
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // nodePoolLabel is on each node that Karpenter started.
@@ -57,8 +41,8 @@ func checkNodeOverlays(f *Facts) []Finding {
 	seen := map[string]bool{}
 	for _, n := range f.Nodes {
 		pool := n.Labels[nodePoolLabel]
-		for _, name := range otherGPUs(n) {
-			if pool == "" || slices.Contains(f.Overlaid, name) || seen[pool+" "+name] {
+		for _, name := range offered(n) {
+			if pool == "" || name == string(wholeGPU) || slices.Contains(f.Overlaid, name) || seen[pool+" "+name] {
 				continue
 			}
 			seen[pool+" "+name] = true

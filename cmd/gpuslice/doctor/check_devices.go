@@ -57,14 +57,13 @@ func checkTwoOffers(f *Facts) []Finding {
 }
 
 // pluginResource is a resource under which a device plugin offers GPUs of the node; "": it offers none.
-func pluginResource(n *corev1.Node) (first corev1.ResourceName) {
-	for name, amount := range n.Status.Allocatable {
-		gpu := name == sharedGPU || name == "nvidia.com/gpu" || strings.HasPrefix(string(name), "nvidia.com/mig-")
-		if gpu && !amount.IsZero() && (first == "" || name < first) {
-			first = name
+func pluginResource(n *corev1.Node) corev1.ResourceName {
+	for _, name := range offered(n) {
+		if name == string(sharedGPU) || name == string(wholeGPU) || strings.HasPrefix(name, migResources) {
+			return corev1.ResourceName(name)
 		}
 	}
-	return first
+	return ""
 }
 
 // checkUnclaimableDevices explains why devices that claims share are no pools of strategy claim, if a policy allows it.

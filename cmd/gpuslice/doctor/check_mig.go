@@ -22,7 +22,7 @@ func checkMIG(f *Facts) []Finding {
 		}
 		switch {
 		case strategy == "" || strategy == "none":
-		case strategy == "mixed" && !offersInstance(n) && !wholeGPUs(n):
+		case strategy == "mixed" && !offersInstances(n) && !offersWholeGPUs(n):
 			empty = empty.With(where, "metadata.labels[nvidia.com/mig.strategy]", strategy)
 		default:
 			on = on.With(where, "metadata.labels[nvidia.com/mig.strategy]", strategy)

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -88,7 +87,7 @@ func checkLabels(f *Facts) []Finding {
 
 // gpuNodes are the nodes that offer a resource of NVIDIA's.
 func gpuNodes(f *Facts) []*corev1.Node {
-	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool { return !offers(n, nvidia.ResourcePrefix) })
+	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool { return len(offered(n)) == 0 })
 }
 
 // contextMemory is the memory of a CUDA context with its libraries, by policy's default.

@@ -112,7 +112,7 @@ func checkAllocationPolicy(f *Facts) []Finding {
 	nodes := 0
 	for _, n := range f.Nodes {
 		count, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"])
-		if shared := n.Status.Allocatable[sharedGPU]; err == nil && count > 1 && (!shared.IsZero() || offersInstance(n)) {
+		if err == nil && count > 1 && offersParts(n) {
 			found = found.With(object("node", "", n.Name), "metadata.labels[nvidia.com/gpu.count]", strconv.Itoa(count))
 			nodes++
 		}
@@ -138,14 +138,9 @@ func configuredPolicy(f *Facts) (policy string, given bool) {
 	return policy, given
 }
 
-var pluginVersion = regexp.MustCompile(`k8s-device-plugin:v?0\.([0-9]{1,4})\.`)
-
 // hasPolicyFlag reports whether the image of a device plugin is one that knows policyFlag.
 func hasPolicyFlag(d *appsv1.DaemonSet) bool {
-	m := pluginVersion.FindStringSubmatch(image(d, "k8s-device-plugin"))
-	if m == nil {
-		return false
-	}
-	minor, err := strconv.Atoi(m[1])
-	return err == nil && minor >= 20
+	plugin := image(d, "k8s-device-plugin")
+	r, known := nvidia.ParseRelease(plugin)
+	return known && strings.Contains(plugin, "k8s-device-plugin:") && !r.Before(nvidia.Release{0, 20, 0})
 }

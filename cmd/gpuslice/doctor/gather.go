@@ -216,7 +216,7 @@ func (g *gatherer) pods() error {
 	if err := listed(g, &g.facts.APIServers, g.client.CoreV1().Pods(metav1.NamespaceSystem).List, servers)(); err != nil {
 		return err
 	}
-	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 && !g.facts.divided() {
+	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 && !slices.ContainsFunc(g.facts.Nodes, offersParts) {
 		return nil
 	}
 	_, err := kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}, g.facts.addHolder)

@@ -71,22 +71,30 @@ const wholeGPU corev1.ResourceName = "nvidia.com/gpu"
 // sharedGPU is the resource of which the units are parts on a granular pool.
 const sharedGPU = corev1.ResourceName("nvidia.com/gpu.shared")
 
-// offers reports whether a node offers a resource whose name begins so.
-func offers(n *corev1.Node, prefix string) bool {
+// migResources begins the names of MIG instances that have names of their own.
+const migResources = nvidia.ResourcePrefix + "mig-"
+
+// offered are the resources of NVIDIA's that a node offers.
+func offered(n *corev1.Node) (names []string) {
 	for name, q := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), prefix) && !q.IsZero() {
-			return true
+		if strings.HasPrefix(string(name), nvidia.ResourcePrefix) && !q.IsZero() {
+			names = append(names, string(name))
 		}
 	}
-	return false
+	slices.Sort(names)
+	return names
 }
 
-// offersInstance reports whether a node offers MIG instances under names of their own.
-func offersInstance(n *corev1.Node) bool { return offers(n, nvidia.ResourcePrefix+"mig-") }
+func offersWholeGPUs(n *corev1.Node) bool { return slices.Contains(offered(n), string(wholeGPU)) }
 
-func wholeGPUs(n *corev1.Node) bool {
-	q := n.Status.Allocatable[wholeGPU]
-	return !q.IsZero()
+// offersInstances reports whether a node offers MIG instances under names of their own.
+func offersInstances(n *corev1.Node) bool {
+	return slices.ContainsFunc(offered(n), func(name string) bool { return strings.HasPrefix(name, migResources) })
+}
+
+// offersParts reports whether a node offers parts of GPUs.
+func offersParts(n *corev1.Node) bool {
+	return slices.Contains(offered(n), string(sharedGPU)) || offersInstances(n)
 }
 
 // limitedByDriver reports whether a container of a pod carries a variable of the driver's own limit.
@@ -128,14 +136,6 @@ func (f *Facts) addHeld(p *corev1.Pod) {
 			}
 		}
 	}
-}
-
-// divided reports whether nodes offer parts of GPUs.
-func (f *Facts) divided() bool {
-	return slices.ContainsFunc(f.Nodes, func(n *corev1.Node) bool {
-		shared := n.Status.Allocatable[sharedGPU]
-		return !shared.IsZero() || offersInstance(n)
-	})
 }
 
 // isAPIServer reports whether a pod is an API server, as kubeadm runs it.
