@@ -67,12 +67,11 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	o.Flags.Register(flags, "to audit (default: the context's, else \"default\")")
+	o.Flags.Register(cmd, s, "to audit (default: the context's, else \"default\")")
 	cli.AllNamespacesFlag(cmd, &o.all, "audit every governed namespace")
 	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
 	flags.BoolVar(&o.reports, "reports", false, "write a Report of openreports.io in each audited namespace, too")
 	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath)
-	o.Kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
 
@@ -92,11 +91,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	scope, err := installed.ReadScope(ctx, connection.Client, o.SystemNamespace)
+	scope, err := installed.ReadScope(ctx, connection.Client, o.Kube.System)
 	if err != nil {
 		fmt.Fprintf(s.Err, "%v: namespaces that an installation leaves out by itself are left out\n", err)
 	}
-	a := &auditor{scope: scope, client: connection.Client, engine: preview.New(c), system: o.SystemNamespace, enforced: o.includeEnforced || len(o.Policies) > 0}
+	a := &auditor{scope: scope, client: connection.Client, engine: preview.New(c), system: o.Kube.System, enforced: o.includeEnforced || len(o.Policies) > 0}
 	names := []string{connection.Namespace}
 	if o.all {
 		names = slices.Sorted(maps.Keys(c.Labels))

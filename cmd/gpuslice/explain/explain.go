@@ -119,10 +119,10 @@ func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Strea
 	}
 	found := summarize(facts)
 	if found.Given != nil {
-		found.Proven = provenOn(ctx, connection.Client, f.SystemNamespace, found.Given.Pools[0])
+		found.Proven = provenOn(ctx, connection.Client, f.Kube.System, found.Given.Pools[0])
 	}
 	if pod := facts.sample(); pod != nil {
-		sizes, err := installed.Sizes(ctx, connection.Client, f.SystemNamespace, facts.Namespace, s.Now())
+		sizes, err := installed.Sizes(ctx, connection.Client, f.Kube.System, facts.Namespace, s.Now())
 		if err != nil {
 			found.Notes = append(found.Notes, fmt.Sprintf("the recommended size is unknown: %v", err))
 		}

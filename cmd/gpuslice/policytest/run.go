@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -44,7 +45,7 @@ type difference struct {
 
 func (r *runner) run(ctx context.Context, t test) error {
 	flags := target.Flags{Policies: t.paths(t.Policies), Nodes: t.paths(t.Nodes), Namespaces: t.paths(t.Namespaces),
-		SystemNamespace: api.SystemNamespace, GuardImage: t.GuardImage}
+		Kube: kube.Flags{System: api.SystemNamespace}, GuardImage: t.GuardImage}
 	if !flags.FromFiles() {
 		r.errors = append(r.errors, manifest.Error{At: t.at, Err: errors.New("policies and nodes are missing: name their files")})
 		return nil

@@ -81,7 +81,7 @@ func (l *loader) takeTenants() {
 		return
 	}
 	for _, m := range l.tenants {
-		if place, _ := config.PlaceOf(m, l.flags.SystemNamespace); place.Tenant && l.cluster.tenants[m.Namespace] == nil {
+		if place, _ := config.PlaceOf(m, l.flags.Kube.System); place.Tenant && l.cluster.tenants[m.Namespace] == nil {
 			document := config.ReadTenantDocument(m)
 			l.cluster.tenants[m.Namespace] = &document
 		}
@@ -131,10 +131,10 @@ func (l *loader) labels() {
 
 func (l *loader) readPolicies() {
 	for _, path := range l.flags.Policies {
-		l.readPolicyFile("--policies", path, manifest.PolicyReader{System: l.flags.SystemNamespace})
+		l.readPolicyFile("--policies", path, manifest.PolicyReader{System: l.flags.Kube.System})
 	}
 	for _, path := range l.flags.tenantPolicies {
-		l.readPolicyFile("--tenant-policy", path, manifest.PolicyReader{System: l.flags.SystemNamespace, Tenants: true})
+		l.readPolicyFile("--tenant-policy", path, manifest.PolicyReader{System: l.flags.Kube.System, Tenants: true})
 	}
 }
 
@@ -251,7 +251,7 @@ func (l *loader) readLive(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	l.live, l.cluster.Namespace = true, c.Namespace
-	o, system := &l.objects, l.flags.SystemNamespace
+	o, system := &l.objects, l.flags.Kube.System
 	if len(l.flags.Policies) == 0 {
 		if o.Policies, err = installed.Policies(ctx, c.Client, system); err != nil {
 			return dryRunInstead(c, err)
@@ -337,16 +337,16 @@ func (l *loader) readRuntimes(ctx context.Context, c *kube.Connection) (err erro
 
 // readGuard reads how the guard is injected, and warns if nothing is installed that would inject it.
 func (l *loader) readGuard(ctx context.Context, client kubernetes.Interface) error {
-	deployment, err := installed.Deployment(ctx, client, l.flags.SystemNamespace)
+	deployment, err := installed.Deployment(ctx, client, l.flags.Kube.System)
 	switch {
 	case apierrors.IsForbidden(err):
 		l.warn("the guard's image is unknown, so no guard is written: %v; name it with --guard-image", err)
 	case err != nil:
 		return err
 	case deployment == nil:
-		l.warn("no gpuslice webhook is installed in namespace %s: the answers are those of a new one", l.flags.SystemNamespace)
+		l.warn("no gpuslice webhook is installed in namespace %s: the answers are those of a new one", l.flags.Kube.System)
 	case l.flags.GuardImage == "" && installed.Guard(deployment) == nil:
-		l.warn("the webhook in namespace %s has no --guard-image: it injects no guard", l.flags.SystemNamespace)
+		l.warn("the webhook in namespace %s has no --guard-image: it injects no guard", l.flags.Kube.System)
 	}
 	l.objects.Guard = installed.Guard(deployment)
 	return nil
