@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -261,25 +262,12 @@ func requests(p *config.Policy) []map[string]string {
 
 // podWith is a pod with labels that requests a GPU.
 func podWith(namespace string, labels map[string]string) *corev1.Pod {
-	yes, no, user := true, false, int64(10001)
-	return &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-verify-", Namespace: namespace, Labels: labels},
-		Spec: corev1.PodSpec{
-			RestartPolicy:                corev1.RestartPolicyNever,
-			AutomountServiceAccountToken: &no,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "sample", Image: sampleImage,
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-		},
-	}
+	pod := installed.RestrictedPod("gpuslice-verify-", "sample", sampleImage)
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	pod.Namespace, pod.Labels = namespace, labels
+	pod.Spec.RestartPolicy, pod.Spec.SecurityContext.RunAsUser = corev1.RestartPolicyNever, new(int64(10001))
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
+	return pod
 }
 
 // Deniable is a pod that an enforced policy has to deny: the size that it requests is no amount of memory.

@@ -30,15 +30,22 @@ func Report(ctx context.Context, client kubernetes.Interface, namespace, kind st
 	return readReport(err, namespace, kind)
 }
 
-// reportRequest is a pod that Pod Security admits at every level, and that is never created.
+// reportRequest is a pod that is never created.
 func reportRequest(kind string) *corev1.Pod {
+	pod := RestrictedPod("gpuslice-"+kind+"-", "question", "question")
+	pod.Annotations = map[string]string{api.AnnotationReport: kind}
+	return pod
+}
+
+// RestrictedPod is a pod with one container that Pod Security admits at every level.
+func RestrictedPod(prefix, container, image string) *corev1.Pod {
 	yes, no := true, false
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-" + kind + "-", Annotations: map[string]string{api.AnnotationReport: kind}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: &no,
 			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{Name: "question", Image: "question", SecurityContext: &corev1.SecurityContext{
+			Containers: []corev1.Container{{Name: container, Image: image, SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 		},
 	}
