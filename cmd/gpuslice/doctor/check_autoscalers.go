@@ -1,6 +1,10 @@
 package doctor
 
-import "slices"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
 
 // acceleratorLabels are those by which Cluster Autoscaler 1.36 knows nodes with GPUs: what its cloud providers return as GPULabel.
 var acceleratorLabels = []string{
@@ -50,4 +54,22 @@ func checkNodeOverlays(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(found)
+}
+
+// addOverlay adds the resources of a NodeOverlay that is JSON.
+func (f *Facts) addOverlay(raw json.RawMessage) error {
+	var overlay struct {
+		Spec struct {
+			Capacity map[string]any `json:"capacity"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &overlay); err != nil {
+		return fmt.Errorf("read NodeOverlay: %w", err)
+	}
+	for name := range overlay.Spec.Capacity {
+		if !slices.Contains(f.Overlaid, name) {
+			f.Overlaid = append(f.Overlaid, name)
+		}
+	}
+	return nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
+// sharedGPU is the resource of which the units are parts on a granular pool.
+const sharedGPU = corev1.ResourceName("nvidia.com/gpu.shared")
+
 // labelReplicaCount is the number of parts of a node's device.
 const labelReplicaCount = "nvidia.com/gpu.replicas"
 

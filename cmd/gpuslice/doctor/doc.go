@@ -3,6 +3,6 @@
 //
 //	gather(cluster) -> Facts -> checks -> findings
 //
-// gather reads the API server once and writes nothing; a check is a pure function of the facts, in the file of its subject,
+// gather reads the API server once and writes nothing; a check is a pure function of the facts, in a file of its own,
 // with one line in checks.go. An unreadable object is a finding too, and never counts as missing.
 package doctor

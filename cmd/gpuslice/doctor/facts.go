@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
@@ -21,7 +19,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -96,24 +93,6 @@ func (f *Facts) addClusterPolicy(raw json.RawMessage) error {
 	}
 	f.ClusterPolicies = append(f.ClusterPolicies, p)
 	f.Operator = f.ClusterPolicies[0].Operator()
-	return nil
-}
-
-// addOverlay adds the resources of a NodeOverlay that is JSON.
-func (f *Facts) addOverlay(raw json.RawMessage) error {
-	var overlay struct {
-		Spec struct {
-			Capacity map[string]any `json:"capacity"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(raw, &overlay); err != nil {
-		return fmt.Errorf("read NodeOverlay: %w", err)
-	}
-	for name := range overlay.Spec.Capacity {
-		if !slices.Contains(f.Overlaid, name) {
-			f.Overlaid = append(f.Overlaid, name)
-		}
-	}
 	return nil
 }
 
@@ -211,44 +190,4 @@ func ours[T interface{ GetLabels() map[string]string }](all []T) []T {
 		}
 	}
 	return out
-}
-
-// annotationRelease names the Helm release of an object.
-const annotationRelease = "meta.helm.sh/release-name"
-
-// reinstall is the command that restores objects of an installation: the one that it was installed with.
-func (f *Facts) reinstall() string {
-	if release, ok := f.release(); ok {
-		return "helm upgrade " + release + " deploy/chart --namespace " + f.System + " --reset-then-reuse-values --wait"
-	}
-	if f.Installed() {
-		return "kubectl apply --server-side -k OVERLAY, with the overlay of the installation (deploy/README.md)"
-	}
-	return "helm install gpuslice deploy/chart --namespace " + f.System + " --create-namespace --wait, with your images (deploy/README.md)"
-}
-
-// upgrade is the command that changes a value of the chart.
-func (f *Facts) upgrade() string {
-	release, _ := f.release()
-	return "helm upgrade " + cmp.Or(release, "gpuslice") + " deploy/chart --namespace " + f.System + " --reset-then-reuse-values"
-}
-
-// release is the Helm release of the installation.
-func (f *Facts) release() (string, bool) {
-	var all []metav1.Object
-	for _, o := range ours(f.Mutating) {
-		all = append(all, o)
-	}
-	for _, o := range ours(f.Validating) {
-		all = append(all, o)
-	}
-	if f.Deployment != nil {
-		all = append(all, f.Deployment)
-	}
-	for _, o := range all {
-		if name := o.GetAnnotations()[annotationRelease]; name != "" || o.GetLabels()[claims.LabelManagedBy] == "Helm" {
-			return cmp.Or(name, "gpuslice"), true
-		}
-	}
-	return "", false
 }

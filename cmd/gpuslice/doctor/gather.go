@@ -11,7 +11,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,8 +20,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
-	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -265,86 +262,5 @@ func (g *gatherer) rights() error {
 		r.Allowed = answer.Status.Allowed
 		g.facts.Rights = append(g.facts.Rights, r)
 	}
-	return nil
-}
-
-// wanted are the rights that an installation takes.
-func wanted(system string) []Right {
-	return []Right{
-		{Verb: "create", Resource: "namespaces"},
-		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
-		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
-		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
-		{Verb: "delete", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
-		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
-		{Verb: "delete", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
-		{Verb: "create", Group: "apps", Resource: "deployments", Namespace: system},
-		{Verb: "create", Resource: "configmaps", Namespace: system},
-		{Verb: "create", Resource: "secrets", Namespace: system},
-	}
-}
-
-// claimed reads claims and templates, if there is a class of devices.
-func (g *gatherer) claimed() (err error) {
-	if len(g.facts.Classes) > 0 {
-		g.facts.DeviceClaims, err = installed.Claims(g.ctx, g.client, "")
-	}
-	return err
-}
-
-// amounts writes a template on trial, where drivers publish devices at all.
-func (g *gatherer) amounts() error {
-	if len(g.facts.Slices) == 0 {
-		return nil
-	}
-	name := trialTemplate
-	trial, err := claims.Parse(name)
-	if err != nil {
-		return fmt.Errorf("write a template on trial: %w", err)
-	}
-	template := trial.Object(g.facts.System)
-	templates := g.client.ResourceV1().ResourceClaimTemplates(g.facts.System)
-	kept, err := templates.Create(g.ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsAlreadyExists(err) {
-		kept, err = templates.Get(g.ctx, name, metav1.GetOptions{})
-	}
-	switch {
-	case apierrors.IsForbidden(err): // the user may only read
-		return nil
-	case apierrors.IsInvalid(err):
-		g.facts.Amounts = "it does not know device.allowMultipleAllocations"
-		return nil
-	case err == nil && !keepsAmount(&kept.Spec.Spec):
-		g.facts.Amounts = "it drops the amount, so that a claim takes a whole device"
-	}
-	return err
-}
-
-func keepsAmount(c *resourcev1.ResourceClaimSpec) bool {
-	r := c.Devices.Requests
-	return len(r) == 1 && r[0].Exactly != nil && r[0].Exactly.Capacity != nil && len(r[0].Exactly.Capacity.Requests) == 1
-}
-
-// waiting reads the pods with a slice by claim that no node has, and if there are some, the allocations of claims.
-func (g *gatherer) waiting() error {
-	if len(g.facts.Slices) == 0 {
-		return nil
-	}
-	options := metav1.ListOptions{LabelSelector: api.LabelTier, FieldSelector: "spec.nodeName=,status.phase=Pending"}
-	_, err := kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), options, func(p *corev1.Pod) {
-		if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(claims.Named(p)) > 0 {
-			g.facts.WaitingPods = append(g.facts.WaitingPods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
-				Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
-		}
-	})
-	if err != nil || len(g.facts.WaitingPods) == 0 {
-		return err
-	}
-	list, err := g.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
-	if err != nil {
-		g.facts.WaitingPods = nil // the claims they wait for are unknown
-		return err
-	}
-	g.facts.Claims = list.Items
 	return nil
 }

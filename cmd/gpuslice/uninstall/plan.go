@@ -6,90 +6,17 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/keys"
-	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
-
-// keep lists the parts of an installation that stay, so that one after it can go on.
-type keep struct {
-	policies bool // with the namespace that holds them
-	keys     bool // by which living pods' slices are known
-}
-
-// kind is a kind of object that an installation has.
-type kind struct {
-	resource   schema.GroupVersionResource
-	namespaced bool // only those of the system namespace are ours
-	// also reports whether an object without our label is ours, by a label or name of its own.
-	also func(name string, labels map[string]string) bool
-}
-
-func (k kind) String() string {
-	if stem, ok := strings.CutSuffix(k.resource.Resource, "ies"); ok {
-		return stem + "y"
-	}
-	return strings.TrimSuffix(k.resource.Resource, "s")
-}
-
-// kinds lists the kinds to remove, in this order: first the configurations by which the API server calls the webhook,
-// so that nothing can be denied; then the servers, so that nothing is created again; then their remains.
-func kinds() []kind {
-	cluster := func(group, version, resource string) kind {
-		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
-	}
-	system := func(group, version, resource string) kind {
-		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, namespaced: true}
-	}
-	configMaps, secrets, leases := system("", "v1", "configmaps"), system("", "v1", "secrets"), system("coordination.k8s.io", "v1", "leases")
-	configMaps.also, secrets.also, leases.also = configMapOfOurs, named, named
-	return []kind{
-		cluster("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
-		system("apps", "v1", "deployments"),
-		system("apps", "v1", "daemonsets"),
-		system("policy", "v1", "poddisruptionbudgets"),
-		system("", "v1", "services"),
-		system("networking.k8s.io", "v1", "networkpolicies"),
-		system("monitoring.coreos.com", "v1", "servicemonitors"),
-		system("monitoring.coreos.com", "v1", "podmonitors"),
-		system("monitoring.coreos.com", "v1", "prometheusrules"),
-		system("cert-manager.io", "v1", "certificates"),
-		system("cert-manager.io", "v1", "issuers"),
-		cluster("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
-		cluster("rbac.authorization.k8s.io", "v1", "clusterroles"),
-		system("rbac.authorization.k8s.io", "v1", "rolebindings"),
-		system("rbac.authorization.k8s.io", "v1", "roles"),
-		system("", "v1", "serviceaccounts"),
-		cluster("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"),
-		cluster("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations"),
-		system("", "v1", "resourcequotas"),
-		leases, configMaps, secrets,
-	}
-}
-
-// named reports whether gpuslice created an object itself: it sets no label, but begins every name like this.
-func named(name string, _ map[string]string) bool {
-	return strings.HasPrefix(name, "gpuslice-")
-}
-
-// configMapOfOurs does the same for ConfigMaps: state, ledgers and policies.
-func configMapOfOurs(name string, labels map[string]string) bool {
-	return labels[api.LabelPolicy] == "true" || labels[ledger.Label] == "true" || name == cluster.StateName || named(name, labels)
-}
 
 // remover removes an installation.
 type remover struct {
@@ -252,54 +179,4 @@ func (p *plan) remains() []string {
 		remains = append(remains, "Helm still lists a release: remove it with helm uninstall RELEASE, or its next upgrade installs everything again")
 	}
 	return remains
-}
-
-// waitForNamespace waits until the namespace is gone, and prints the remaining objects: an installation into one that
-// is being removed fails, and leaves webhooks that nothing answers.
-func (r *remover) waitForNamespace(ctx context.Context) error {
-	said := ""
-	err := wait.PollUntilContextTimeout(ctx, r.interval, r.wait, true, func(ctx context.Context) (bool, error) {
-		ns, err := r.client.Resource(namespaces).Get(ctx, r.system, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			fmt.Fprintf(r.out, "namespace/%s removed\n", r.system)
-			return true, nil
-		case err != nil:
-			return false, nil // until the deadline: the API server may be busy
-		case ns.GetDeletionTimestamp() == nil:
-			return false, fmt.Errorf("namespace %s was created again", r.system)
-		}
-		if text := remaining(ns); text != said {
-			said = text
-			fmt.Fprintf(r.out, "waiting for namespace/%s: %s\n", r.system, text)
-		}
-		return false, nil
-	})
-	if wait.Interrupted(err) {
-		fmt.Fprintf(r.out, "namespace/%s is not removed after %s: %s\n", r.system, r.wait.Round(time.Second), said)
-		return fmt.Errorf("wait for namespace %s: %w", r.system, err)
-	}
-	return err
-}
-
-// remaining names the obstacle to a namespace's removal, by its own conditions.
-func remaining(ns *unstructured.Unstructured) string {
-	conditions, _, err := unstructured.NestedSlice(ns.Object, "status", "conditions")
-	if err != nil {
-		conditions = nil
-	}
-	var texts []string
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if !ok || condition["status"] != "True" {
-			continue
-		}
-		if message, ok := condition["message"].(string); ok {
-			texts = append(texts, message)
-		}
-	}
-	if len(texts) == 0 {
-		return "Kubernetes removes what is in it"
-	}
-	return strings.Join(texts, "; ")
 }

@@ -2,28 +2,8 @@ package doctor
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// firstMinor is the first minor version of Kubernetes 1 whose admission is all there: match conditions and validating
-// admission policies are stable.
-const firstMinor = 30
-
-func checkVersion(f *Facts) []Finding {
-	if f.Version == nil {
-		return nil // of files
-	}
-	minor, err := strconv.Atoi(strings.TrimRight(f.Version.Minor, "+"))
-	switch {
-	case err != nil || f.Version.Major != "1":
-		return []Finding{newFinding(Note, "the version of Kubernetes is not understood").With("version", "gitVersion", f.Version.GitVersion)}
-	case minor < firstMinor:
-		return []Finding{newFinding(Problem, "Kubernetes 1.%d is older than 1.%d, the first that gpuslice works on", minor, firstMinor).
-			With("version", "gitVersion", f.Version.GitVersion).WithRemedy("upgrade the control plane to Kubernetes 1.%d or later", firstMinor)}
-	}
-	return []Finding{newFinding(OK, "Kubernetes %s", f.Version.GitVersion)}
-}
 
 // hint is a note on clusters with a certain label on their nodes or a certain API group.
 type hint struct {
@@ -77,48 +57,4 @@ func labelled(f *Facts, prefix string) (node, label string) {
 		}
 	}
 	return "", ""
-}
-
-func checkRights(f *Facts) []Finding {
-	if len(f.Rights) == 0 {
-		return nil
-	}
-	missing := newFinding(Warning, "you may not do all that installing and removing gpuslice takes")
-	if f.Installed() {
-		missing.Level = Note
-	}
-	for _, r := range f.Rights {
-		if !r.Allowed {
-			missing = missing.With(r.Verb+" "+r.Resource, "allowed", "false")
-		}
-	}
-	if len(missing.Evidence) > 0 {
-		return []Finding{missing.WithRemedy("contact a cluster administrator; kubectl auth can-i --list shows what you may do")}
-	}
-	return []Finding{newFinding(OK, "you may install and remove gpuslice")}
-}
-
-// checkUnread reports objects that the checks could not read.
-func checkUnread(f *Facts) []Finding {
-	if f.FromFiles {
-		return missingFiles(f)
-	}
-	var all []Finding
-	for _, u := range f.Unread {
-		all = append(all, newFinding(Warning, "%s could not be read, so nothing is known about them", u.What).
-			With("api server", "", u.Err.Error()).WithRemedy("run it again as a user who may read them"))
-	}
-	return all
-}
-
-// missingFiles reports objects that the files do not contain.
-func missingFiles(f *Facts) []Finding {
-	if f.SettingsOnly {
-		return nil
-	}
-	missing := newFinding(Note, "the files do not hold everything that is checked")
-	for _, u := range f.Unread {
-		missing = missing.With(u.What, "", "not in the files")
-	}
-	return withEvidence(missing.WithRemedy("%s\ngpuslice doctor -f dump", DumpCommand()))
 }

@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"slices"
+
+	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+)
+
+// checkSharing reads how the device plugin is configured to share devices. The check plugin-config covers the plugin's
+// own denials.
+func checkSharing(f *Facts) []Finding {
+	var all []Finding
+	for _, s := range f.settings(nvidia.IsPluginConfig) {
+		c, _, err := nvidia.ParsePluginConfig(s.Text)
+		if err != nil {
+			continue
+		}
+		strategy := "timeSlicing"
+		if c.Sharing.SharingStrategy() == plugin.SharingStrategyMPS {
+			strategy = "mps"
+		}
+		shared := c.Sharing.ReplicatedResources()
+		all = append(all, sharingFindings(s, strategy, shared)...)
+		if len(shared.Resources) > 0 && strategy == "timeSlicing" {
+			all = append(all, f.severalReplicas(s, shared)...)
+		}
+	}
+	return all
+}
+
+func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResources) []Finding {
+	if len(shared.Resources) == 0 {
+		return nil
+	}
+	var all []Finding
+	at := "sharing." + strategy
+	for _, r := range shared.Resources {
+		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).With(s.Object, s.field(at+".resources"), string(r.Name)))
+	}
+	if !shared.RenameByDefault {
+		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
+			With(s.Object, s.field(at+".renameByDefault"), "false").WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
+	}
+	return all
+}
+
+// severalReplicas judges whether the plugin lets a container request several replicas: it has to on a granular pool, and
+// nowhere else. A configuration is a granular pool's if it has as many replicas.
+func (f *Facts) severalReplicas(s Setting, shared *plugin.ReplicatedResources) []Finding {
+	const field = "sharing.timeSlicing.failRequestsGreaterThanOne"
+	granular := ""
+	for _, p := range f.granularPools() {
+		if slices.ContainsFunc(shared.Resources, func(r plugin.ReplicatedResource) bool { return r.Replicas == p.Replicas }) {
+			granular = p.Name
+		}
+	}
+	found := newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it")
+	switch {
+	case granular == "" && shared.FailRequestsGreaterThanOne:
+		return nil
+	case granular == "":
+	case shared.FailRequestsGreaterThanOne:
+		return []Finding{newFinding(Problem, "the device plugin denies each pod of granular pool %s that takes more than one part: it ends as UnexpectedAdmissionError", granular).
+			With(s.Object, s.field(field), "true").WithRemedy("remove %s from %s, and restart the device plugin", field, s.Object)}
+	default:
+		return []Finding{newFinding(OK, "a container may take several parts of a GPU of granular pool %s", granular).With(s.Object, s.field(field), "false")}
+	}
+	return []Finding{found.With(s.Object, s.field(field), "false").WithRemedy("set %s: true in %s, and restart the device plugin", field, s.Object)}
+}
