@@ -96,24 +96,31 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), report.New(s), plan.New(s), recommend.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s), snapshot.New(s), page.New(s), uninstall.New(s), versions.New(s))
-	complete(root)
+	takeNoArguments(root)
+	referToExitCodes(root)
 	group(root)
 	splitFlags(root)
 	cli.CompleteWords(root)
 	return root
 }
 
-// complete has cmd and the commands below it take no arguments where they do not say otherwise, and ends the help of
-// those below with a pointer to the one list of exit codes.
-func complete(cmd *cobra.Command) {
+// takeNoArguments has a command and those below it take no arguments where they do not say otherwise.
+func takeNoArguments(cmd *cobra.Command) {
 	if cmd.Args == nil {
 		cmd.Args = cli.NoArguments
 	}
 	for _, c := range cmd.Commands() {
+		takeNoArguments(c)
+	}
+}
+
+// referToExitCodes ends the help of every command below root with a pointer to the one list of exit codes.
+func referToExitCodes(root *cobra.Command) {
+	for _, c := range root.Commands() {
 		if c.Long != "" {
 			c.Long += "\n\n" + seeExitCodes
 		}
-		complete(c)
+		referToExitCodes(c)
 	}
 }
 
