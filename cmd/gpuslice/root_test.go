@@ -53,6 +53,30 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestFormats: every command that prints in a format denies one that it does not have, whatever else it checks.
+func TestFormats(t *testing.T) {
+	var commands []*cobra.Command
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if output := c.Flags().Lookup("output"); output != nil && strings.HasPrefix(output.Usage, "`FORMAT`") {
+			commands = append(commands, c)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
+	if len(commands) < 15 {
+		t.Errorf("%d commands print in a format", len(commands))
+	}
+	for _, c := range commands {
+		args := append(strings.Fields(c.CommandPath()), "-o", "other")
+		if code, _, errs := answered(args[0], args[1:]...); code != cli.ExitNoAnswer || !strings.Contains(errs, `-o "other": accepted: `) {
+			t.Errorf("%s: exit %d, %q", c.CommandPath(), code, errs)
+		}
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	if code, out, _ := answered("gpuslice", "completion", "bash"); code != 0 || !strings.Contains(out, "__start_gpuslice") {
 		t.Errorf("exit %d, %d bytes", code, len(out))
