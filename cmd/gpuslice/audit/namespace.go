@@ -95,9 +95,11 @@ func (i *audited) sort() {
 	})
 }
 
+const kindClaim = "ResourceClaim"
+
 // members are claims with a problem, sorted.
 func members(claims, templates map[string]string) (out []member) {
-	for kind, all := range map[string]map[string]string{"ResourceClaim": claims, "ResourceClaimTemplate": templates} {
+	for kind, all := range map[string]map[string]string{kindClaim: claims, "ResourceClaimTemplate": templates} {
 		for name, problem := range all {
 			out = append(out, member{kind, name, problem})
 		}

@@ -33,6 +33,11 @@ func (a *auditor) addPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, item := range items {
+			item.Claims = slices.DeleteFunc(item.Claims, func(m member) bool {
+				return m.Kind == kindClaim && all.scheduler[item.Namespace+"/"+m.Name]
+			})
+		}
 		for _, p := range all.pods {
 			item := items[p.Pod.Namespace]
 			switch {
@@ -78,8 +83,9 @@ const podsPerPage = 500
 
 // living are the living pods of a budget, of which little is kept.
 type living struct {
-	pods  []reports.Pod
-	alone map[string]outcome // by namespace and name: the pod's outcome without its quota
+	pods      []reports.Pod
+	alone     map[string]outcome // by namespace and name: the pod's outcome without its quota
+	scheduler map[string]bool    // by namespace and name: claims that the scheduler made for extended resources
 }
 
 // outcome is the outcome of a pod.
@@ -92,8 +98,11 @@ func (l living) outcome(p reports.Pod) outcome {
 
 // pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted. items are those audited.
 func (a *auditor) pods(ctx context.Context, namespaces []string, items map[string]*audited) (living, error) {
-	all := living{alone: map[string]outcome{}}
+	all := living{alone: map[string]outcome{}, scheduler: map[string]bool{}}
 	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage, InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
+		if made := pod.Status.ExtendedResourceClaimStatus; made != nil { // tenants write names and annotations of claims, but no status
+			all.scheduler[pod.Namespace+"/"+made.ResourceClaimName] = true
+		}
 		return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
 	}}
 	for _, name := range namespaces {

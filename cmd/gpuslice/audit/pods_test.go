@@ -94,6 +94,22 @@ func TestPodsKeepLittle(t *testing.T) {
 	}
 }
 
+// TestSchedulersClaims: a claim that the scheduler made for an extended resource of a pod is no problem, and one that is named like it is.
+func TestSchedulersClaims(t *testing.T) {
+	t.Parallel()
+	const made, forged = "train-extended-resources-x2b7k", "train-extended-resources-forged"
+	pod := podOf("train", "", "")
+	a := auditorOf(t, &pods{items: []string{pod[:len(pod)-1] + `,"status":{"extendedResourceClaimStatus":{"resourceClaimName":"` + made + `"}}}`}})
+	a.items[0].Claims = members(map[string]string{made: "takes devices", forged: "takes devices"}, map[string]string{made: "takes devices"})
+	if err := a.addPods(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []member{{"ResourceClaim", forged, "takes devices"}, {"ResourceClaimTemplate", made, "takes devices"}}
+	if diff := cmp.Diff(want, a.items[0].Claims); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // TestPodsThatCannotBeEvaluated: a text that is no pod is an error with its reason, and of ours is a panic alone.
 func TestPodsThatCannotBeEvaluated(t *testing.T) {
 	t.Parallel()
