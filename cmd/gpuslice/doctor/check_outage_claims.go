@@ -46,18 +46,30 @@ func checkOutageClaims(f *Facts) []Finding {
 	return withEvidence(open, denied)
 }
 
-// countClaims returns how many claims and templates are of no GPU, and how many of GPUs are no slices.
+// countClaims returns how many claims and templates are of no GPU, and how many of GPUs are no slices. Those that monitor GPUs are
+// neither: they allocate none.
 func countClaims(classes accounting.DeviceClasses, specs []*resourcev1.ResourceClaimSpec) (others, gpus int) {
 	for _, spec := range specs {
 		switch {
 		case claims.IsSlice(spec):
-		case classes.ClaimProblem("", spec) == "":
+		case classes.ClaimProblem("", withoutAdminAccess(spec)) == "":
 			others++
-		default:
+		case classes.ClaimProblem("", spec) != "":
 			gpus++
 		}
 	}
 	return others, gpus
+}
+
+// withoutAdminAccess is the spec if it requested devices for itself.
+func withoutAdminAccess(spec *resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaimSpec {
+	out := spec.DeepCopy()
+	for _, r := range out.Devices.Requests {
+		if r.Exactly != nil {
+			r.Exactly.AdminAccess = nil
+		}
+	}
+	return out
 }
 
 // unnameable are the names of claims that no further pod may name while gpuslice is down (deploy/50-webhooks.yaml).

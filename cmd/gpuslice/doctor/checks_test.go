@@ -254,6 +254,11 @@ func claimTemplate(class string) change {
 	}
 }
 
+// adminAccess has the template reach devices that others hold, without a device of its own.
+func adminAccess(_ *testing.T, f *Facts) {
+	f.DeviceClaims.Templates["team-a/x"].Devices.Requests[0].Exactly.AdminAccess = new(true)
+}
+
 // madeByScheduler has claims of these names in the place of templates.
 func madeByScheduler(names ...string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -394,6 +399,9 @@ func rows(t *testing.T) []row {
 		{"claims of other devices where nothing governs", []change{openForClaims("mode: off\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")}, "outage-claims", Note, "also of other devices"},
 		{"claims of other devices in a namespace that fails open", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", "open"), claimTemplate("nic")}, "outage-claims", "", ""},
 		{"claims of GPUs", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
+		{"claims of GPUs to monitor them", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com"), adminAccess}, "outage-claims", "", ""},
+		{"claims of GPUs to monitor them in a namespace that fails open for claims", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com"), adminAccess}, "outage-claims", "", ""},
+		{"claims of other devices to monitor them", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic"), adminAccess}, "outage-claims", Note, "also of other devices"},
 		{"claims of other devices in a namespace that fails open for them", []change{openForClaims("quota: {slices: 4}\n", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("nic")}, "outage-claims", "", ""},
 		{"a namespace that fails open for claims of GPUs", []change{openForClaims("claims: count\n", ""), claimTemplate("nic")}, "outage-claims", Warning, "beyond what policy allows"},
 		{"claims of GPUs from before", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com")}, "outage-claims", Warning, "beyond what policy allows"},
