@@ -45,6 +45,9 @@ type objects struct {
 	governing  webhookcluster.Objects   // Policies, Tenants, State
 	namespaces map[string]api.Namespace // those that are known
 	broken     error                    // why a policy that may be the default cannot be used
+
+	found   []*corev1.ConfigMap // that are no policies
+	leftOut []string            // DaemonSets that tenants may have written, and why
 }
 
 // newObjects are those of a cluster that has none.
@@ -58,7 +61,7 @@ func newObjects(system string) *objects {
 	return o
 }
 
-// add keeps a ConfigMap if a plan may change it, or reads a policy in it.
+// add reads a policy in a ConfigMap, or keeps it for take.
 func (o *objects) add(m *corev1.ConfigMap) error {
 	place, _ := config.PlaceOf(m, o.system)
 	switch {
@@ -71,6 +74,15 @@ func (o *objects) add(m *corev1.ConfigMap) error {
 		o.governing.State = m
 		return nil
 	}
+	o.found = append(o.found, m)
+	return nil
+}
+
+// purposes are whether the ConfigMaps of the device plugin and of the MIG manager are known.
+type purposes struct{ plugin, mig bool }
+
+// take keeps a ConfigMap if a plan may change it, and it is not known already.
+func (o *objects) take(m *corev1.ConfigMap, known purposes) error {
 	mig, plugin := "", false // of several keys for the MIG manager the usual one, else the first
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
 		switch text := m.Data[key]; {
@@ -83,6 +95,8 @@ func (o *objects) add(m *corev1.ConfigMap) error {
 		}
 	}
 	switch {
+	case mig == "" && known.plugin, mig != "" && known.mig:
+		return nil
 	case mig == "" && plugin:
 		return o.plugin.change(m)
 	case mig == "":

@@ -105,25 +105,34 @@ func (o *objects) strategies(f *demand.Fleet, p *proposal.Plan) (names []api.Str
 
 // sharing are the pods that share a GPU in a plan: what governs each, and the strategy of its node.
 func (o *objects) sharing(f *demand.Fleet, p *proposal.Plan) iter.Seq2[policies.Input, api.StrategyName] {
-	governing := o.governing
-	if o.policy.today != nil {
-		governing.Policies = append(slices.Clip(governing.Policies), &o.policy.next)
-	}
-	snapshot := webhookcluster.ReadSnapshot(governing)
+	snapshot := o.snapshot()
 	return func(yield func(policies.Input, api.StrategyName) bool) {
 		for i, at := range p.Next.Placed {
 			if at < 0 || !f.Pods[i].Part() || p.Next.Forms[at].Strategy == layout.Exclusive {
 				continue
 			}
-			ns, known := o.namespaces[f.Pods[i].Namespace]
-			if !known {
-				ns = manifest.Namespace(f.Pods[i].Namespace, nil)
-			}
-			if !yield(snapshot.Input(ns), p.Next.Forms[at].Strategy) {
+			if !yield(snapshot.Input(o.namespace(f.Pods[i].Namespace)), p.Next.Forms[at].Strategy) {
 				return
 			}
 		}
 	}
+}
+
+// snapshot is what governs pods, with what a plan has changed.
+func (o *objects) snapshot() *webhookcluster.Snapshot {
+	governing := o.governing
+	if o.policy.today != nil {
+		governing.Policies = append(slices.Clip(governing.Policies), &o.policy.next)
+	}
+	return webhookcluster.ReadSnapshot(governing)
+}
+
+// namespace is one with the labels that are known.
+func (o *objects) namespace(name string) api.Namespace {
+	if ns, known := o.namespaces[name]; known {
+		return ns
+	}
+	return manifest.Namespace(name, nil)
 }
 
 // notes are on ConfigMaps that nothing reads yet, on the default policy, and on policies that do not allow pods what the plan gives them.
@@ -135,6 +144,13 @@ func (o *objects) notes(f *demand.Fleet, p *proposal.Plan) (notes []string) {
 		if made.today == nil && made.changed() {
 			notes = append(notes, fmt.Sprintf("%s is a new ConfigMap: create it where NVIDIA's software runs, which reads it once that is configured (GPU Operator: %s.config.name=%s)", made.file, made.setting, made.next.Name))
 		}
+	}
+	if len(o.leftOut) > 0 {
+		text := o.leftOut[0]
+		if more := len(o.leftOut) - 1; more > 0 {
+			text += ", " + cli.AndMore(more)
+		}
+		notes = append(notes, fmt.Sprintf("ConfigMaps of DaemonSets in tenants' namespaces are left out: %s; if one is NVIDIA's, move it to a namespace of its own, or name its ConfigMap with --against", text))
 	}
 	switch {
 	case o.policy.today == nil && o.broken != nil:

@@ -63,14 +63,64 @@ func (o *objects) readFiles(s cli.Streams, files []string) error {
 			}
 		}
 	}
+	if err := o.takeFound(installed.ScopeOf(nil, o.system)); err != nil {
+		return fmt.Errorf("--against: %w", err)
+	}
 	return nil
+}
+
+// takeFound takes what is in tenants' namespaces last.
+func (o *objects) takeFound(scope installed.Scope) error {
+	tenancy, known := o.tenancy(scope), purposes{}
+	for _, tenants := range []bool{false, true} {
+		for _, m := range o.found {
+			if (tenancy(m.Namespace) != "") != tenants {
+				continue
+			}
+			if err := o.take(m, known); err != nil {
+				return fmt.Errorf("read ConfigMap %s/%s: %w", m.Namespace, m.Name, err)
+			}
+		}
+		known = purposes{plugin: o.plugin.today != nil, mig: o.mig.before != nil}
+	}
+	return nil
+}
+
+const labelPodSecurity = "pod-security.kubernetes.io/enforce"
+
+// tenancy returns what shows that a namespace is a tenant's, for people; "": nothing does.
+func (o *objects) tenancy(scope installed.Scope) func(namespace string) string {
+	snapshot := o.snapshot()
+	return func(namespace string) string {
+		ns := o.namespace(namespace)
+		switch in := snapshot.Input(ns); {
+		case !scope.Includes(namespace, ns.Labels):
+			return ""
+		case in.PolicyError != nil:
+			return "a policy that cannot be used"
+		case !in.Policy.Off():
+			return "policy " + in.Policy.Name
+		case slices.Contains([]string{"baseline", "restricted"}, ns.Labels[labelPodSecurity]): // NVIDIA's pods do not run there
+			return "Pod Security " + ns.Labels[labelPodSecurity]
+		}
+		return ""
+	}
 }
 
 // configured are the parts of NVIDIA's that read what a plan changes.
 var configured = []string{nvidia.DevicePlugin, nvidia.FeatureDiscovery, nvidia.MIGManager}
 
-// readCluster reads policies, and the ConfigMaps that NVIDIA's DaemonSets mount: those of others may hold anything.
+// readCluster reads policies, and the ConfigMaps that NVIDIA's DaemonSets mount: those of others may hold anything, as may those of
+// DaemonSets in tenants' namespaces.
 func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) error {
+	if err := o.readPolicies(ctx, client); err != nil {
+		return err
+	}
+	scope, err := installed.ReadScope(ctx, client, o.system)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	tenancy := o.tenancy(scope)
 	daemons, err := client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("read the DaemonSets that mount configurations: %w", err)
@@ -78,6 +128,10 @@ func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) 
 	known := map[string]bool{}
 	for _, d := range daemons.Items {
 		if !slices.Contains(configured, nvidia.PartOf(&d)) {
+			continue
+		}
+		if by := tenancy(d.Namespace); by != "" {
+			o.leftOut = append(o.leftOut, fmt.Sprintf("%s/%s (%s)", d.Namespace, d.Name, by))
 			continue
 		}
 		for _, v := range d.Spec.Template.Spec.Volumes {
@@ -97,7 +151,7 @@ func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) 
 			}
 		}
 	}
-	return o.readPolicies(ctx, client)
+	return o.takeFound(scope)
 }
 
 func (o *objects) readPolicies(ctx context.Context, client kubernetes.Interface) error {
