@@ -56,7 +56,7 @@ func TestClusterAutoscaler(t *testing.T) {
 }
 
 func (a *clusterAutoscaler) fromNone() {
-	pod := a.block("kind: Pod\n")
+	pod := a.Block("kind: Pod\n")
 	a.create(team, pod, 6)
 	a.awaitNodes("6 slices in 4 of a node", team, 6, 2)
 	a.awaitNone(team)
@@ -132,28 +132,28 @@ func (a *clusterAutoscaler) move() {
 		if moved := a.evicted > 0; moved == kept {
 			a.Errorf("slices that must not move (%t): %d looks at evicted pods", kept, a.evicted)
 		}
-		a.must(a.Server.Client.AppsV1().ReplicaSets(team).Delete(a.Context(), "train", metav1.DeleteOptions{}))
+		a.Must(a.Server.Client.AppsV1().ReplicaSets(team).Delete(a.Context(), "train", metav1.DeleteOptions{}))
 		a.awaitNone(team)
 	}
 }
 
 func (a *clusterAutoscaler) agents() {
-	a.must(a.Server.Namespace(a.Context(), agents, nil))
-	page := a.block("apiVersion: " + config.APIVersion)
+	a.Must(a.Server.Namespace(a.Context(), agents, nil))
+	page := a.Block("apiVersion: " + config.APIVersion)
 	before, after, _ := strings.Cut(page, "pools:\n") // they belong to the cluster's policy
 	policy := before + "namespaces: {names: [" + agents + "]}\nguard: {mode: agent}\n" + after[strings.Index(after, "pod:\n"):]
-	a.must(a.Policy(a.Context(), agents, []byte(policy)))
-	a.must(a.Settle(a.Context()))
-	a.create(agents, a.block("kind: Pod\n"), 1)
+	a.Must(a.Policy(a.Context(), agents, []byte(policy)))
+	a.Must(a.Settle(a.Context()))
+	a.create(agents, a.Block("kind: Pod\n"), 1)
 	a.awaitUnfit(agents, guarded)
 	a.awaitNone(agents)
-	a.must(a.Policy(a.Context(), "default", []byte(strings.ReplaceAll(page, "l4-shared", "l4-guarded"))))
-	a.must(a.Settle(a.Context()))
-	a.create(agents, a.block("kind: Pod\n"), 5)
+	a.Must(a.Policy(a.Context(), "default", []byte(strings.ReplaceAll(page, "l4-shared", "l4-guarded"))))
+	a.Must(a.Settle(a.Context()))
+	a.create(agents, a.Block("kind: Pod\n"), 5)
 	a.awaitNodes("5 slices guarded by agents", agents, 5, 2)
 	a.awaitNone(agents)
-	a.must(a.Policy(a.Context(), "default", []byte(page)))
-	a.must(a.Settle(a.Context()))
+	a.Must(a.Policy(a.Context(), "default", []byte(page)))
+	a.Must(a.Settle(a.Context()))
 }
 
 // labelled holds for nodes with a cloud's accelerator label, whose shares are renamed.
@@ -162,13 +162,13 @@ func (a *clusterAutoscaler) labelled() {
 	a.awaitNodes("13 slices on nodes with the label", plain, 13, 4)
 	a.await("Cluster Autoscaler stops", func() string {
 		status, err := a.Server.Client.CoreV1().ConfigMaps("kube-system").Get(a.Context(), "cluster-autoscaler-status", metav1.GetOptions{})
-		a.must(err)
+		a.Must(err)
 		if !strings.Contains(status.Data["status"], "status: Unhealthy") {
 			return status.Data["status"]
 		}
 		return ""
 	})
-	a.create(team, a.block("kind: Pod\n"), 1)
+	a.create(team, a.Block("kind: Pod\n"), 1)
 	a.stays(plain, 4)
 }
 
@@ -194,9 +194,9 @@ func startClusterAutoscaler(t *testing.T) *clusterAutoscaler {
 	a := &clusterAutoscaler{lab: start(t, "deploy/recipes/cluster-autoscaler.md", bin), started: map[string]bool{}}
 	a.log = cluster.ClusterAutoscaler + ".log"
 	var tags map[string]string
-	a.must(yaml.Unmarshal([]byte(a.block(TagPrefix)), &tags))
+	a.Must(yaml.Unmarshal([]byte(a.Block(TagPrefix)), &tags))
 	template, err := TaggedNode(tags)
-	a.must(err)
+	a.Must(err)
 	templates := []*corev1.Node{template}
 	a.offers = map[string]corev1.ResourceList{template.Labels[poolLabel]: template.Status.Capacity}
 	for name, resources := range nodeGroups {
@@ -214,8 +214,8 @@ func startClusterAutoscaler(t *testing.T) *clusterAutoscaler {
 		a.offers[name] = resources.DeepCopy()
 	}
 	a.offers["whole"] = amounts(whole, "4")
-	a.must(a.configure(templates))
-	a.must(a.Server.StartClusterAutoscaler("--scan-interval=1s", "--scale-down-delay-after-add=1s", "--scale-down-unneeded-time=5s",
+	a.Must(a.configure(templates))
+	a.Must(a.Server.StartClusterAutoscaler("--scan-interval=1s", "--scale-down-delay-after-add=1s", "--scale-down-unneeded-time=5s",
 		"--scale-down-unready-time=5s", "--node-delete-delay-after-taint=0s", "--unremovable-node-recheck-timeout=1s", "--max-node-startup-time=20s"))
 	return a
 }
@@ -259,19 +259,19 @@ func amounts(namesAndQuantities ...string) corev1.ResourceList {
 // replicaSet makes or changes the number of the page's pods, which may have to stay where they are.
 func (a *clusterAutoscaler) replicaSet(replicas int32, stay bool) {
 	a.Helper()
-	objects, err := install.Objects([]byte(a.block("kind: Pod\n")))
-	a.must(err)
+	objects, err := install.Objects([]byte(a.Block("kind: Pod\n")))
+	a.Must(err)
 	text, err := yaml.Marshal(objects[0].Object)
-	a.must(err)
+	a.Must(err)
 	pod := &corev1.Pod{}
-	a.must(yaml.Unmarshal(text, pod))
+	a.Must(yaml.Unmarshal(text, pod))
 	labels, annotations := pod.Labels, map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": strconv.FormatBool(!stay)}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: team}}
 	set.APIVersion, set.Kind = "apps/v1", "ReplicaSet"
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: pod.Spec}}
 	manifest, err := yaml.Marshal(set)
-	a.must(err)
+	a.Must(err)
 	a.apply(string(manifest))
 }
 

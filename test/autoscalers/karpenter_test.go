@@ -22,24 +22,24 @@ import (
 // TestKarpenter follows the page with Karpenter itself.
 func TestKarpenter(t *testing.T) {
 	k := startKarpenter(t)
-	k.awaitUnfit(team, k.block("kind: Pod\n"))
+	k.awaitUnfit(team, k.Block("kind: Pod\n"))
 	if claims := k.claims(); len(claims) > 0 {
 		t.Fatalf("without an overlay %d nodes start", len(claims))
 	}
 
-	k.apply(k.block("kind: NodeOverlay"))
-	k.create(team, k.block("kind: Pod\n"), 5)
+	k.apply(k.Block("kind: NodeOverlay"))
+	k.create(team, k.Block("kind: Pod\n"), 5)
 	k.awaitNodes("with the overlay, 6 slices in 4 of a GPU", team, 6, 2)
 	k.deletePods(team)
 	k.awaitNodes("back to none", team, 0, 0)
-	k.create(team, k.block("kind: Pod\n"), 1)
+	k.create(team, k.Block("kind: Pod\n"), 1)
 	k.awaitNodes("again from none", team, 1, 1)
 	k.deletePods(team)
 	k.awaitNodes("and back", team, 0, 0)
 
 	migPod := unmanaged(mig, "")
 	k.awaitUnfit(plain, migPod)
-	k.apply(strings.NewReplacer("l4-shared", "a100-mig", "[g6.xlarge, g6.2xlarge]", "[p4d.24xlarge]", shared+`: "4"`, mig+`: "7"`).Replace(k.block("kind: NodeOverlay")))
+	k.apply(strings.NewReplacer("l4-shared", "a100-mig", "[g6.xlarge, g6.2xlarge]", "[p4d.24xlarge]", shared+`: "4"`, mig+`: "7"`).Replace(k.Block("kind: NodeOverlay")))
 	k.create(plain, migPod, 7)
 	k.awaitNodes("8 MIG instances in 7 of a node", plain, 8, 2)
 	k.deletePods(plain)
@@ -84,14 +84,14 @@ const offering = `{"Price": 1, "Available": true, "Requirements": [{"key": "karp
 func (k *karpenter) startProvider() {
 	k.Helper()
 	crds, err := cluster.KarpenterCRDs(k.Context())
-	k.must(err)
+	k.Must(err)
 	k.apply(string(bytes.Join(crds, []byte("\n---\n"))))
 	k.claim = dynamic.NewForConfigOrDie(k.Server.Config).Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})
 	types := filepath.Join(k.TempDir(), "types.json")
-	k.must(os.WriteFile(types, []byte(instanceTypes), 0o600))
-	k.must(k.Server.StartKarpenter(types))
+	k.Must(os.WriteFile(types, []byte(instanceTypes), 0o600))
+	k.Must(k.Server.StartKarpenter(types))
 	pool := strings.NewReplacer("karpenter.k8s.aws/instance-family", "karpenter.kwok.sh/instance-family", "karpenter.k8s.aws", "karpenter.kwok.sh", "EC2NodeClass", "KWOKNodeClass").
-		Replace(k.block("kind: NodePool"))
+		Replace(k.Block("kind: NodePool"))
 	k.await("the definitions", func() string { // a new definition is not served at once
 		var err error
 		if k.Apply, err = install.NewApplier(k.Server.Config); err == nil {
@@ -108,7 +108,7 @@ func (k *karpenter) startProvider() {
 func (k *karpenter) claims() []unstructured.Unstructured {
 	k.Helper()
 	list, err := k.claim.List(k.Context(), metav1.ListOptions{})
-	k.must(err)
+	k.Must(err)
 	return list.Items
 }
 

@@ -33,11 +33,9 @@ const (
 // lab is gpuslice with the policy of a page, beside an autoscaler whose nodes are objects alone: the test stands for their kubelets and
 // device plugins, and Kubernetes' own scheduler binds the pods.
 type lab struct {
-	*testing.T
+	markdown.Fixture
 	*install.Installation
-	page   string
-	log    string // the autoscaler's, below the server's folder
-	blocks []markdown.Block
+	log    string                         // the autoscaler's, below the server's folder
 	offers map[string]corev1.ResourceList // of the device plugins, by the value of poolLabel
 	made   int
 
@@ -50,43 +48,23 @@ func start(t *testing.T, page string, bin cluster.Bin) *lab {
 	server := cluster.ForTest(t, cluster.Options{
 		Bin: bin, ControllerManager: true, ControllerFlags: []string{"--node-monitor-grace-period=24h"}, Scheduler: true,
 	})
-	l := &lab{T: t, page: page}
-	text, err := os.ReadFile("../../" + page)
-	l.must(err)
-	l.blocks = markdown.Page{Path: page, Text: string(text)}.Blocks()
+	l := &lab{Fixture: markdown.NewFixture(t, page)}
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
-	l.must(err)
+	l.Must(err)
 	l.Installation, err = install.New(t.Context(), server, binary, t.TempDir())
-	l.must(err)
+	l.Must(err)
 	t.Cleanup(l.Stop)
 	for _, namespace := range []string{team, plain} {
-		l.must(server.Namespace(t.Context(), namespace, nil))
+		l.Must(server.Namespace(t.Context(), namespace, nil))
 	}
-	l.must(l.Policy(t.Context(), "default", []byte(l.block("apiVersion: "+config.APIVersion))))
-	l.must(l.Settle(t.Context()))
+	l.Must(l.Policy(t.Context(), "default", []byte(l.Block("apiVersion: "+config.APIVersion))))
+	l.Must(l.Settle(t.Context()))
 	return l
-}
-
-func (l *lab) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-// block returns the page's YAML that holds a text.
-func (l *lab) block(text string) string {
-	l.Helper()
-	yaml, found := markdown.YAML(l.blocks, text)
-	if !found {
-		l.Fatalf("%s shows no YAML with %q", l.page, text)
-	}
-	return yaml
 }
 
 func (l *lab) apply(manifest string) {
 	l.Helper()
-	l.must(l.Apply.Apply(l.Context(), []byte(manifest)))
+	l.Must(l.Apply.Apply(l.Context(), []byte(manifest)))
 }
 
 // unmanaged is a pod that requests a resource by its name, on nodes of a pool or, for "", any.
@@ -103,31 +81,31 @@ func unmanaged(resource, on string) string {
 func (l *lab) create(namespace, manifest string, count int) {
 	l.Helper()
 	objects, err := install.Objects([]byte(manifest))
-	l.must(err)
+	l.Must(err)
 	for range count {
 		l.made++
 		u := objects[0].DeepCopy()
 		u.SetNamespace(namespace)
 		u.SetName(fmt.Sprintf("%s-%d", u.GetName(), l.made))
 		if namespace == plain {
-			l.must(unstructured.SetNestedSlice(u.Object, []any{map[string]any{"key": whole, "operator": "Exists"}}, "spec", "tolerations"))
+			l.Must(unstructured.SetNestedSlice(u.Object, []any{map[string]any{"key": whole, "operator": "Exists"}}, "spec", "tolerations"))
 		}
 		_, err := l.Apply.Create(l.Context(), u, metav1.CreateOptions{})
-		l.must(err)
+		l.Must(err)
 	}
 }
 
 func (l *lab) pods(namespace string) []corev1.Pod {
 	l.Helper()
 	list, err := l.Server.Client.CoreV1().Pods(namespace).List(l.Context(), metav1.ListOptions{})
-	l.must(err)
+	l.Must(err)
 	return list.Items
 }
 
 // deletePods deletes them at once: no kubelet ends them.
 func (l *lab) deletePods(namespace string) {
 	l.Helper()
-	l.must(l.Server.Client.CoreV1().Pods(namespace).DeleteCollection(l.Context(), *metav1.NewDeleteOptions(0), metav1.ListOptions{}))
+	l.Must(l.Server.Client.CoreV1().Pods(namespace).DeleteCollection(l.Context(), *metav1.NewDeleteOptions(0), metav1.ListOptions{}))
 }
 
 // event returns a message about the namespace's one pod that a component has recorded for a reason.
@@ -135,7 +113,7 @@ func (l *lab) event(namespace, component, reason string) string {
 	l.Helper()
 	selector := "involvedObject.name=" + l.pods(namespace)[0].Name
 	list, err := l.Server.Client.CoreV1().Events(namespace).List(l.Context(), metav1.ListOptions{FieldSelector: selector})
-	l.must(err)
+	l.Must(err)
 	for _, e := range list.Items {
 		if (e.Source.Component == component || e.ReportingController == component) && e.Reason == reason {
 			return e.Message
@@ -149,7 +127,7 @@ func (l *lab) runNodes() []corev1.Node {
 	l.Helper()
 	nodes := l.Server.Client.CoreV1().Nodes()
 	list, err := nodes.List(l.Context(), metav1.ListOptions{})
-	l.must(err)
+	l.Must(err)
 	for i := range list.Items {
 		n := &list.Items[i]
 		capacity := maps.Clone(n.Status.Capacity)

@@ -18,21 +18,21 @@ func TestArgoWorkflows(t *testing.T) {
 	l := start(t, "deploy/recipes/argo-workflows.md",
 		cluster.Controller{Name: "argo-workflows", Module: "github.com/argoproj/argo-workflows/v4", Package: "/cmd/workflow-controller"})
 	const team, given = "workflows", "main: 5Gi of " + shared
-	l.govern(l.block("names: [" + team + "]"))
+	l.govern(l.Block("names: [" + team + "]"))
 	l.define("manifests/base/crds/minimal")
-	l.must(l.Server.Namespace(t.Context(), "argo", nil))
+	l.Must(l.Server.Namespace(t.Context(), "argo", nil))
 	l.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: workflow-controller-configmap, namespace: argo}, " +
 		`data: {metricsConfig: "{enabled: false}"}}`)
-	page := l.block("kind: Workflow\n")
-	l.must(l.Server.StartController(l.controller, []string{"LEADER_ELECTION_DISABLE=true"},
+	page := l.Block("kind: Workflow\n")
+	l.Must(l.Server.StartController(l.controller, []string{"LEADER_ELECTION_DISABLE=true"},
 		"--namespace=argo", "--executor-image=quay.io/argoproj/argoexec:v4.0.5"))
 
 	for n := range 12 {
-		l.must(l.create(team, fmt.Sprint("train-", n), page))
+		l.Must(l.create(team, fmt.Sprint("train-", n), page))
 	}
 	l.awaitBound(team, given, 8)
 	l.await("the steps beyond the nodes", func() string { return other(len(l.pods(team)), 12) })
-	l.must(l.create(team, "beyond", page))
+	l.Must(l.create(team, "beyond", page))
 	l.awaitStep(team, "beyond", "Pending", "exceeded quota")
 	l.end(l.pods(team)[0])
 	l.await("the denied step's pod, once another step has ended", func() string {
@@ -43,12 +43,12 @@ func TestArgoWorkflows(t *testing.T) {
 		return ""
 	})
 
-	l.must(l.create(team, "large", strings.Replace(page, `"5Gi"`, `"500Gi"`, 1)))
+	l.Must(l.create(team, "large", strings.Replace(page, `"5Gi"`, `"500Gi"`, 1)))
 	l.awaitStep(team, "large", "Error", "500Gi")
 	all := strings.NewReplacer("    metadata: {labels: {gpuslice.dev/memory: \"5Gi\"}}\n", "",
 		"resources: {limits: {"+whole+": 1}}", "resources: {}",
 		"  entrypoint:", "  podMetadata: {labels: {gpuslice.dev/memory: \"5Gi\"}}\n  entrypoint:").Replace(page)
-	l.must(l.create(team, "labeled", all))
+	l.Must(l.create(team, "labeled", all))
 	l.awaitStep(team, "labeled", "Error", "which of its containers")
 }
 

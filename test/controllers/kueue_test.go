@@ -31,13 +31,13 @@ func TestKueue(t *testing.T) {
 	l := start(t, "deploy/recipes/kueue.md", kueue, cluster.Helm())
 	const team, queued, gated = "team-a", "queued", "gated"
 	l.govern("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + team + "]}\nstrategies: [time-slicing]\nquota: {slices: 10}\n")
-	l.govern(l.block("names: [" + queued + "]"))
-	l.startKueue(append(l.transformations(l.block("input: "+whole)), l.transformations(l.block("input: nvidia.com/gpumem"))...))
-	job := l.block("kind: Job\n")
+	l.govern(l.Block("names: [" + queued + "]"))
+	l.startKueue(append(l.transformations(l.Block("input: "+whole)), l.transformations(l.Block("input: nvidia.com/gpumem"))...))
+	job := l.Block("kind: Job\n")
 
 	t.Log("Jobs that request the shared resource")
 	for n := range 9 {
-		l.must(l.create(team, fmt.Sprint("train-", n), job))
+		l.Must(l.create(team, fmt.Sprint("train-", n), job))
 	}
 	l.awaitQueue("shares", 8, 1, shared, "8")
 	l.awaitBound(team, "trainer: 4Gi of "+shared, 8)
@@ -49,10 +49,10 @@ func TestKueue(t *testing.T) {
 
 	t.Log("Jobs that request the device's name")
 	ofDevice := strings.Replace(job, shared+": 1", whole+": 1", 1)
-	l.must(l.create(team, "slice", ofDevice))
+	l.Must(l.create(team, "slice", ofDevice))
 	l.awaitQueue("shares", 1, 0, shared, "1")
 	l.awaitBound(team, "trainer: 4Gi of "+shared, 1)
-	l.must(l.create(team, "whole", strings.Replace(ofDevice, "gpuslice.dev/memory:", "example.com/none:", 1)))
+	l.Must(l.create(team, "whole", strings.Replace(ofDevice, "gpuslice.dev/memory:", "example.com/none:", 1)))
 	l.awaitQueue("shares", 2, 0, shared, "2")
 	l.endAll(team)
 	l.awaitQueue("shares", 0, 0, shared, "0")
@@ -61,24 +61,24 @@ func TestKueue(t *testing.T) {
 	memory := strings.NewReplacer(`labels: {gpuslice.dev/memory: "4Gi"}`, "labels: {}", shared+": 1", "nvidia.com/gpumem: 5120",
 		"queue-name: shares", "queue-name: memory").Replace(job)
 	for n := range 13 {
-		l.must(l.create(queued, fmt.Sprint("train-", n), memory))
+		l.Must(l.create(queued, fmt.Sprint("train-", n), memory))
 	}
 	l.awaitQueue("memory", 12, 1, "gpuslice.dev/memory", "60Gi")
 	l.awaitBound(queued, "trainer: 5Gi of "+shared, 8)
-	l.must(l.create(queued, "both", strings.Replace(memory, "nvidia.com/gpumem: 5120", "nvidia.com/gpumem: 5120, "+whole+": 1", 1)))
+	l.Must(l.create(queued, "both", strings.Replace(memory, "nvidia.com/gpumem: 5120", "nvidia.com/gpumem: 5120, "+whole+": 1", 1)))
 	l.awaitQueue("memory", 12, 2, "gpuslice.dev/memory", "60Gi")
 	byLabel := strings.NewReplacer("labels: {}", `labels: {gpuslice.dev/memory: "5Gi"}`, "nvidia.com/gpumem: 5120", "").Replace(memory)
 	for n := range 4 {
-		l.must(l.create(queued, fmt.Sprint("by-label-", n), byLabel))
+		l.Must(l.create(queued, fmt.Sprint("by-label-", n), byLabel))
 	}
 	l.awaitQueue("memory", 16, 2, "gpuslice.dev/memory", "60Gi")
-	l.await("gpuslice's quota counts the slices by label, too", func() string { return l.exceeded(queued, l.block("kind: Pod\n")) })
+	l.await("gpuslice's quota counts the slices by label, too", func() string { return l.exceeded(queued, l.Block("kind: Pod\n")) })
 	l.endAll(queued)
 
 	t.Log("pods that Kueue holds")
 	l.govern("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + gated + "]}\n" +
 		"strategies: [time-slicing]\naccept: [hami]\nquota: {slices: 1}\n")
-	l.must(l.create(gated, "held", heldPod))
+	l.Must(l.create(gated, "held", heldPod))
 	l.await("gpuslice's quota counts the pod that Kueue holds", func() string { return l.exceeded(gated, heldPod) })
 	if p := l.pods(gated)[0]; len(p.Spec.SchedulingGates) == 0 || slice(p) == "" {
 		t.Errorf("the pod has gates %v and slice %q", p.Spec.SchedulingGates, slice(p))
@@ -90,7 +90,7 @@ func TestKueue(t *testing.T) {
 
 	t.Log("pods of a Deployment, which Kueue counts one by one")
 	l.apply(localQueue("memory", gated))
-	l.must(l.create(gated, "serve", served))
+	l.Must(l.create(gated, "serve", served))
 	l.awaitHeld(gated, "resource "+shared+" unavailable in ClusterQueue")
 }
 
@@ -133,8 +133,8 @@ spec:
 func TestKueueTransformations(t *testing.T) {
 	l := start(t, "deploy/recipes/kueue.md", kueue, cluster.Helm())
 	const queued = "queued"
-	l.must(l.Server.Namespace(t.Context(), "team-a", nil))
-	l.govern(l.block("names: [" + queued + "]"))
+	l.Must(l.Server.Namespace(t.Context(), "team-a", nil))
+	l.govern(l.Block("names: [" + queued + "]"))
 	l.startKueue(l.transformations(`
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
@@ -143,12 +143,12 @@ resources:
   - {input: nvidia.com/gpu, strategy: Replace}
   - {input: nvidia.com/gpumem, strategy: Replace, multiplyBy: nvidia.com/gpu, outputs: {gpuslice.dev/memory: 1Mi}}
 `))
-	job := strings.Replace(l.block("kind: Job\n"), "queue-name: shares", "queue-name: memory", 1)
-	l.must(l.create(queued, "uncounted", strings.Replace(job, shared+": 1", whole+": 1", 1)))
+	job := strings.Replace(l.Block("kind: Job\n"), "queue-name: shares", "queue-name: memory", 1)
+	l.Must(l.create(queued, "uncounted", strings.Replace(job, shared+": 1", whole+": 1", 1)))
 	l.awaitQueue("memory", 1, 0, "gpuslice.dev/memory", "0")
 	from := strings.Index(job, "      - name: trainer")
 	both := strings.Replace(job[from:], shared+": 1", whole+": 1, nvidia.com/gpumem: 5120", 1)
-	l.must(l.create(queued, "multiplied", job[:from]+both+strings.Replace(both, "trainer", "second", 1)))
+	l.Must(l.create(queued, "multiplied", job[:from]+both+strings.Replace(both, "trainer", "second", 1)))
 	l.awaitQueue("memory", 2, 0, "gpuslice.dev/memory", "20480Mi")
 }
 
@@ -156,22 +156,22 @@ resources:
 func (l *lab) startKueue(transformations []any) {
 	l.Helper()
 	chart, err := l.controller.Folder(l.Context(), "charts/kueue")
-	l.must(err)
+	l.Must(err)
 	helm := exec.CommandContext(l.Context(), l.Server.Program("helm"), "template", "kueue", chart, "--namespace="+system)
 	helm.Env = []string{"HOME=" + l.TempDir()}
 	rendered, err := helm.Output()
-	l.must(err)
-	l.must(l.Server.Namespace(l.Context(), system, nil))
+	l.Must(err)
+	l.Must(l.Server.Namespace(l.Context(), system, nil))
 	objects, err := install.Objects(rendered)
-	l.must(err)
+	l.Must(err)
 	var configuration map[string]any
 	for _, u := range objects {
 		if u.GetKind() == "ConfigMap" {
 			text, _, _ := unstructured.NestedString(u.Object, "data", "controller_manager_config.yaml")
-			l.must(yaml.Unmarshal([]byte(text), &configuration))
+			l.Must(yaml.Unmarshal([]byte(text), &configuration))
 		}
 	}
-	l.must(l.Apply.Apply(l.Context(), rendered, "Deployment", "APIService"))
+	l.Must(l.Apply.Apply(l.Context(), rendered, "Deployment", "APIService"))
 
 	certs, port := l.TempDir(), l.freePort()
 	configuration["health"] = map[string]any{"healthProbeBindAddress": "0"}
@@ -181,16 +181,16 @@ func (l *lab) startKueue(transformations []any) {
 	configuration["featureGates"] = map[string]any{"VisibilityOnDemand": false}
 	configuration["resources"] = map[string]any{"transformations": transformations}
 	text, err := yaml.Marshal(configuration)
-	l.must(err)
+	l.Must(err)
 	file := filepath.Join(l.TempDir(), "config.yaml")
-	l.must(os.WriteFile(file, text, 0o600))
-	l.must(l.Server.SetEndpoints(l.Context(), system, webhookService, fmt.Sprintf("127.0.0.1:%d", port)))
-	l.must(l.Server.StartController(l.controller, nil, "--config="+file))
+	l.Must(os.WriteFile(file, text, 0o600))
+	l.Must(l.Server.SetEndpoints(l.Context(), system, webhookService, fmt.Sprintf("127.0.0.1:%d", port)))
+	l.Must(l.Server.StartController(l.controller, nil, "--config="+file))
 	l.mountCertificate(certs)
 
 	l.await("Kueue's webhooks", func() string { // and its definitions, which are not served at once
 		l.renew()
-		queues := l.block("kind: ResourceFlavor") + "\n---\n" + l.block("metadata: {name: memory}")
+		queues := l.Block("kind: ResourceFlavor") + "\n---\n" + l.Block("metadata: {name: memory}")
 		if err := l.Apply.Apply(l.Context(), []byte(queues)); err != nil {
 			return err.Error()
 		}
@@ -202,9 +202,9 @@ func (l *lab) startKueue(transformations []any) {
 func (l *lab) transformations(configuration string) []any {
 	l.Helper()
 	objects, err := install.Objects([]byte(configuration))
-	l.must(err)
+	l.Must(err)
 	list, _, err := unstructured.NestedSlice(objects[0].Object, "resources", "transformations")
-	l.must(err)
+	l.Must(err)
 	return list
 }
 
@@ -213,12 +213,12 @@ func (l *lab) mountCertificate(dir string) {
 	l.Helper()
 	l.await("Kueue's certificate", func() string {
 		secret, err := l.Server.Client.CoreV1().Secrets(system).Get(l.Context(), webhookSecret, metav1.GetOptions{})
-		l.must(err)
+		l.Must(err)
 		if len(secret.Data["tls.crt"]) == 0 {
 			return "the Secret is empty"
 		}
 		for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
-			l.must(os.WriteFile(filepath.Join(dir, name), secret.Data[name], 0o600))
+			l.Must(os.WriteFile(filepath.Join(dir, name), secret.Data[name], 0o600))
 		}
 		return ""
 	})
@@ -256,7 +256,7 @@ func (l *lab) awaitHeld(namespace, text string) {
 	l.await("Kueue's reason: "+text, func() string {
 		all, err := l.Server.Kubectl(l.Context(), "get", "workloads.kueue.x-k8s.io", "--namespace="+namespace,
 			"--output=jsonpath={.items[*].status.conditions[*].message}")
-		l.must(err)
+		l.Must(err)
 		if !strings.Contains(all, text) {
 			return all
 		}
@@ -284,7 +284,7 @@ func (l *lab) exceeded(namespace, pod string) string {
 	l.Helper()
 	switch err := l.create(namespace, "beyond", pod); {
 	case err == nil:
-		l.must(l.Server.Client.CoreV1().Pods(namespace).Delete(l.Context(), "beyond", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+		l.Must(l.Server.Client.CoreV1().Pods(namespace).Delete(l.Context(), "beyond", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 		return "a further pod is created"
 	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota"):
 		return err.Error()

@@ -36,11 +36,9 @@ const (
 // lab is gpuslice with another project's controller, on nodes that are objects alone: Kubernetes' own scheduler binds the pods, and
 // the test stands for the kubelet.
 type lab struct {
-	*testing.T
+	markdown.Fixture
 	*install.Installation
 	controller cluster.Controller
-	page       string
-	blocks     []markdown.Block
 }
 
 // start builds the controller, and starts all but it.
@@ -58,72 +56,52 @@ func start(t *testing.T, page string, c cluster.Controller, more ...cluster.Targ
 	server := cluster.ForTest(t, cluster.Options{
 		Bin: bin, ControllerManager: true, ControllerFlags: []string{"--node-monitor-grace-period=24h"}, Scheduler: true,
 	})
-	l := &lab{T: t, controller: c, page: page}
-	text, err := os.ReadFile("../../" + page)
-	l.must(err)
-	l.blocks = markdown.Page{Path: page, Text: string(text)}.Blocks()
+	l := &lab{Fixture: markdown.NewFixture(t, page), controller: c}
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
-	l.must(err)
+	l.Must(err)
 	l.Installation, err = install.New(t.Context(), server, binary, t.TempDir())
-	l.must(err)
+	l.Must(err)
 	t.Cleanup(l.Stop)
 	ready, err := scenarios.Nodes(nodes)
-	l.must(err)
+	l.Must(err)
 	for _, n := range ready {
 		n.Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test",
 			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 		}}
 	}
-	l.must(l.Nodes(t.Context(), ready...))
+	l.Must(l.Nodes(t.Context(), ready...))
 	return l
-}
-
-func (l *lab) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-// block returns the page's YAML that holds a text.
-func (l *lab) block(text string) string {
-	l.Helper()
-	yaml, found := markdown.YAML(l.blocks, text)
-	if !found {
-		l.Fatalf("%s shows no YAML with %q", l.page, text)
-	}
-	return yaml
 }
 
 // govern puts a policy into force in the namespaces that it names, and makes those.
 func (l *lab) govern(document string) {
 	l.Helper()
 	p, problems := config.Parse("page", []byte(document))
-	l.must(problems.ToAggregate())
+	l.Must(problems.ToAggregate())
 	for _, namespace := range p.Namespaces.Names {
-		l.must(l.Server.Namespace(l.Context(), namespace, nil))
-		l.must(l.Policy(l.Context(), namespace, []byte(document)))
+		l.Must(l.Server.Namespace(l.Context(), namespace, nil))
+		l.Must(l.Policy(l.Context(), namespace, []byte(document)))
 	}
 	source, err := scenarios.Tried(nodes)
-	l.must(err)
+	l.Must(err)
 	var names []string
 	for _, pool := range source.Pools(p.Pools, nil) {
 		names = append(names, pool.Name)
 	}
-	l.must(l.Settle(l.Context(), names...))
+	l.Must(l.Settle(l.Context(), names...))
 }
 
 // define applies the definitions in folders of the controller's module, and returns once the server serves their kinds.
 func (l *lab) define(folders string) {
 	l.Helper()
 	files, err := l.controller.CRDs(l.Context(), folders)
-	l.must(err)
+	l.Must(err)
 	definitions := bytes.Join(files, []byte("\n---\n"))
-	l.must(l.Apply.Apply(l.Context(), definitions, "Kustomization"))
+	l.Must(l.Apply.Apply(l.Context(), definitions, "Kustomization"))
 	l.await("the definitions", func() string {
 		objects, err := install.Objects(definitions)
-		l.must(err)
+		l.Must(err)
 		for _, u := range objects {
 			if u.GetKind() == "CustomResourceDefinition" && !l.established(u) {
 				return u.GetName()
@@ -139,14 +117,14 @@ func (l *lab) renew() {
 	l.Helper()
 	var err error
 	l.Apply, err = install.NewApplier(l.Server.Config)
-	l.must(err)
+	l.Must(err)
 }
 
 // established reports whether the server serves the kind of a definition.
 func (l *lab) established(definition *unstructured.Unstructured) bool {
 	l.Helper()
 	u, err := l.Apply.Get(l.Context(), definition)
-	l.must(err)
+	l.Must(err)
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		condition := c.(map[string]any)
@@ -156,14 +134,14 @@ func (l *lab) established(definition *unstructured.Unstructured) bool {
 
 func (l *lab) apply(manifest string) {
 	l.Helper()
-	l.must(l.Apply.Apply(l.Context(), []byte(manifest)))
+	l.Must(l.Apply.Apply(l.Context(), []byte(manifest)))
 }
 
 // create creates the object of a manifest under a name in a namespace, or returns why it cannot be.
 func (l *lab) create(namespace, name, manifest string) error {
 	l.Helper()
 	objects, err := install.Objects([]byte(manifest))
-	l.must(err)
+	l.Must(err)
 	u := objects[0]
 	u.SetNamespace(namespace)
 	u.SetName(name)
@@ -175,9 +153,9 @@ func (l *lab) create(namespace, name, manifest string) error {
 func (l *lab) object(manifest string) *unstructured.Unstructured {
 	l.Helper()
 	objects, err := install.Objects([]byte(manifest))
-	l.must(err)
+	l.Must(err)
 	u, err := l.Apply.Get(l.Context(), objects[0])
-	l.must(err)
+	l.Must(err)
 	return u
 }
 
@@ -185,7 +163,7 @@ func (l *lab) object(manifest string) *unstructured.Unstructured {
 func (l *lab) pods(namespace string) []corev1.Pod {
 	l.Helper()
 	list, err := l.Server.Client.CoreV1().Pods(namespace).List(l.Context(), metav1.ListOptions{})
-	l.must(err)
+	l.Must(err)
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodSucceeded || p.DeletionTimestamp != nil
 	})
@@ -200,10 +178,10 @@ func (l *lab) end(p corev1.Pod) {
 		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, State: ended})
 	}
 	patch, err := json.Marshal(map[string]any{"status": status})
-	l.must(err)
+	l.Must(err)
 	pods := l.Server.Client.CoreV1().Pods(p.Namespace)
 	_, err = pods.Patch(l.Context(), p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	l.must(err)
+	l.Must(err)
 }
 
 // slice is what the containers with slices have, or "".
@@ -268,7 +246,7 @@ func (l *lab) await(what string, missing func() string) {
 func (l *lab) freePort() int {
 	l.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	l.must(err)
+	l.Must(err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -17,11 +17,11 @@ import (
 func TestRay(t *testing.T) {
 	l := start(t, "deploy/recipes/ray.md", cluster.Controller{Name: "kuberay", Module: "github.com/ray-project/kuberay/ray-operator"})
 	const team, slice = "ray", "ray-worker: 5Gi of " + shared
-	l.govern(l.block("names: [" + team + "]"))
+	l.govern(l.Block("names: [" + team + "]"))
 	l.define("config/crd/bases")
-	page := l.block("kind: RayCluster")
+	page := l.Block("kind: RayCluster")
 	l.apply(page)
-	l.must(l.Server.StartController(l.controller, nil,
+	l.Must(l.Server.StartController(l.controller, nil,
 		"--metrics-addr=0", "--health-probe-bind-address=0", "--enable-leader-election=false"))
 
 	var head corev1.Pod
@@ -51,7 +51,7 @@ func TestRay(t *testing.T) {
 	l.await("an Event about the ninth worker", func() string {
 		failed := metav1.ListOptions{FieldSelector: "reason=FailedToCreateWorkerPod"}
 		list, err := l.Server.Client.CoreV1().Events(team).List(t.Context(), failed)
-		l.must(err)
+		l.Must(err)
 		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, "exceeded quota") }) {
 			return fmt.Sprintf("%d Events", len(list.Items))
 		}
@@ -60,7 +60,7 @@ func TestRay(t *testing.T) {
 
 	gone := l.pods(team)
 	gone = slices.DeleteFunc(gone, func(p corev1.Pod) bool { return p.Name == head.Name })
-	l.must(l.Server.Client.CoreV1().Pods(team).Delete(t.Context(), gone[0].Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	l.Must(l.Server.Client.CoreV1().Pods(team).Delete(t.Context(), gone[0].Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	l.awaitBound(team, slice, 8)
 }
 

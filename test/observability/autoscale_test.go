@@ -59,10 +59,9 @@ func TestAutoscaling(t *testing.T) {
 
 // autoscaling is gpuslice with Prometheus and its adapter, and the objects of the page.
 type autoscaling struct {
-	*testing.T
+	markdown.Fixture
 	*install.Installation
 	prometheus *prometheus
-	page       []markdown.Block
 	busy       atomic.Int64 // utilization of each pod, in thousandths
 }
 
@@ -72,20 +71,20 @@ func newAutoscaling(t *testing.T) *autoscaling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &autoscaling{T: t, page: markdown.Page{Path: autoscalingPage, Text: string(read(t, "../../"+autoscalingPage))}.Blocks()}
+	l := &autoscaling{Fixture: markdown.NewFixture(t, autoscalingPage)}
 	server := cluster.ForTest(t, cluster.Options{Bin: bin, ControllerManager: true, ControllerFlags: []string{
 		"--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s"}})
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
-	l.must(err)
+	l.Must(err)
 	l.Installation, err = install.New(t.Context(), server, binary, t.TempDir())
-	l.must(err)
+	l.Must(err)
 	t.Cleanup(l.Stop)
 	nodes, err := scenarios.Nodes("l4-timeslicing-renamed")
-	l.must(err)
-	l.must(server.Namespace(t.Context(), serving, nil))
-	l.must(l.Nodes(t.Context(), nodes...))
-	l.must(l.Policy(t.Context(), serving, []byte(l.block("apiVersion: "+config.APIVersion))))
-	l.must(l.Settle(t.Context()))
+	l.Must(err)
+	l.Must(server.Namespace(t.Context(), serving, nil))
+	l.Must(l.Nodes(t.Context(), nodes...))
+	l.Must(l.Policy(t.Context(), serving, []byte(l.Block("apiVersion: "+config.APIVersion))))
+	l.Must(l.Settle(t.Context()))
 
 	agent := httptest.NewServer(http.HandlerFunc(l.serveMetrics))
 	t.Cleanup(agent.Close)
@@ -94,31 +93,14 @@ rule_files: [rules.yaml]
 scrape_configs:
 - {job_name: agents, honor_labels: true, static_configs: [{targets: ["%s"], labels: {node: gpu-1}}]}
 `, strings.TrimPrefix(agent.URL, "http://")))
-	l.register(newMetricsAdapter(t, l.block("seriesQuery"), l.prometheus, server.Client))
-	l.must(l.Apply.Apply(t.Context(), []byte(l.block("kind: HorizontalPodAutoscaler"))))
+	l.register(newMetricsAdapter(t, l.Block("seriesQuery"), l.prometheus, server.Client))
+	l.Must(l.Apply.Apply(t.Context(), []byte(l.Block("kind: HorizontalPodAutoscaler"))))
 	return l
-}
-
-func (l *autoscaling) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-// block returns the page's YAML that holds a text.
-func (l *autoscaling) block(text string) string {
-	l.Helper()
-	yaml, found := markdown.YAML(l.page, text)
-	if !found {
-		l.Fatalf("%s shows no YAML with %q", autoscalingPage, text)
-	}
-	return yaml
 }
 
 // kedaQuery returns the query of the page's ScaledObject.
 func (l *autoscaling) kedaQuery() string {
-	_, after, _ := strings.Cut(l.block("kind: ScaledObject"), "query: ")
+	_, after, _ := strings.Cut(l.Block("kind: ScaledObject"), "query: ")
 	query, _, _ := strings.Cut(after, "\n")
 	return query
 }
@@ -155,9 +137,9 @@ func (l *autoscaling) register(adapter *metricsAdapter) {
 	l.Helper()
 	served := httptest.NewTLSServer(adapter)
 	l.Cleanup(served.Close)
-	l.must(l.Server.Namespace(l.Context(), "monitoring", nil))
-	l.must(l.Server.SetEndpoints(l.Context(), "monitoring", "prometheus-adapter", served.Listener.Addr().String()))
-	l.must(l.Apply.Apply(l.Context(), []byte(`apiVersion: apiregistration.k8s.io/v1
+	l.Must(l.Server.Namespace(l.Context(), "monitoring", nil))
+	l.Must(l.Server.SetEndpoints(l.Context(), "monitoring", "prometheus-adapter", served.Listener.Addr().String()))
+	l.Must(l.Apply.Apply(l.Context(), []byte(`apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1beta1.custom.metrics.k8s.io}
 spec:
@@ -175,7 +157,7 @@ func (l *autoscaling) awaitReplicas(what string, want int) {
 	l.Helper()
 	l.await(what, func() string {
 		hpa, err := l.Server.Client.AutoscalingV2().HorizontalPodAutoscalers(serving).Get(l.Context(), "classifier", metav1.GetOptions{})
-		l.must(err)
+		l.Must(err)
 		have, desired := len(l.pods()), int(hpa.Status.DesiredReplicas)
 		if have == want && desired >= want && (want > 1 || desired == 1) {
 			return ""
@@ -189,7 +171,7 @@ func (l *autoscaling) awaitEvent(kind, reason, words string) {
 	l.Helper()
 	l.await(reason, func() string {
 		list, err := l.Server.Client.CoreV1().Events(serving).List(l.Context(), metav1.ListOptions{})
-		l.must(err)
+		l.Must(err)
 		seen := ""
 		for _, e := range list.Items {
 			if e.InvolvedObject.Kind == kind && e.Reason == reason && strings.Contains(e.Message, words) {

@@ -127,7 +127,7 @@ func TestOpenCost(t *testing.T) {
 
 // pricedCluster is a cluster with gpuslice and pods, and what serves metrics beside OpenCost.
 type pricedCluster struct {
-	*testing.T
+	markdown.Fixture
 	*install.Installation
 	bin    cluster.Bin
 	served *httptest.Server
@@ -140,32 +140,25 @@ func newPricedCluster(t *testing.T) *pricedCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &pricedCluster{T: t, bin: bin, slices: map[string]float64{}}
+	c := &pricedCluster{Fixture: markdown.NewFixture(t, "deploy/observability/OPENCOST.md"), bin: bin, slices: map[string]float64{}}
 	server := cluster.ForTest(t, cluster.Options{Bin: bin})
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
-	c.must(err)
+	c.Must(err)
 	c.Installation, err = install.New(t.Context(), server, binary, t.TempDir())
-	c.must(err)
+	c.Must(err)
 	t.Cleanup(c.Stop)
-	c.must(c.Nodes(t.Context(), costedNodes(t)...))
+	c.Must(c.Nodes(t.Context(), costedNodes(t)...))
 	for _, namespace := range []string{"vision", "search", "research", "liars"} {
-		c.must(server.Namespace(t.Context(), namespace, nil))
+		c.Must(server.Namespace(t.Context(), namespace, nil))
 	}
-	c.must(c.Policy(t.Context(), "teams", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [vision, search, liars]}\nstrategies: [time-slicing]\n")))
-	c.must(c.Settle(t.Context()))
+	c.Must(c.Policy(t.Context(), "teams", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [vision, search, liars]}\nstrategies: [time-slicing]\n")))
+	c.Must(c.Settle(t.Context()))
 	for _, p := range costedPods {
 		c.run(p)
 	}
 	c.served = httptest.NewServer(c)
 	t.Cleanup(c.served.Close)
 	return c
-}
-
-func (c *pricedCluster) must(err error) {
-	c.Helper()
-	if err != nil {
-		c.Fatal(err)
-	}
 }
 
 // costedNodes are nodes with a GPU of four replicas each, one of them without labels, and one that shares none.
@@ -204,14 +197,14 @@ func (c *pricedCluster) run(p costed) {
 	}
 	pods := c.Server.Client.CoreV1().Pods(p.namespace)
 	made, err := pods.Create(c.Context(), pod, metav1.CreateOptions{})
-	c.must(err)
+	c.Must(err)
 	for _, e := range made.Spec.Containers[0].Env {
 		if e.Name == "GPUSLICE_MEMORY_BYTES" {
 			c.slices[p.name], err = strconv.ParseFloat(e.Value, 64)
-			c.must(err)
+			c.Must(err)
 		}
 	}
-	c.must(pods.Bind(c.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{}))
+	c.Must(pods.Bind(c.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{}))
 	c.status(p, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 }
 
@@ -219,10 +212,10 @@ func (c *pricedCluster) status(p costed, phase corev1.PodPhase, state corev1.Con
 	c.Helper()
 	pods := c.Server.Client.CoreV1().Pods(p.namespace)
 	pod, err := pods.Get(c.Context(), p.name, metav1.GetOptions{})
-	c.must(err)
+	c.Must(err)
 	pod.Status.Phase, pod.Status.ContainerStatuses = phase, []corev1.ContainerStatus{{Name: "main", State: state}}
 	_, err = pods.UpdateStatus(c.Context(), pod, metav1.UpdateOptions{})
-	c.must(err)
+	c.Must(err)
 }
 
 // complete lets the pods end that do.
@@ -305,18 +298,14 @@ func (c *pricedCluster) configuration(address string, ours bool) string {
 	config := map[string]any{"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}, "scrape_configs": jobs}
 	if ours {
 		rules, err := filepath.Abs(shipped + "opencost.yaml")
-		c.must(err)
+		c.Must(err)
 		config["rule_files"] = []string{rules}
-		text, found := markdown.YAML(markdown.Page{Text: string(read(c.T, shipped+"OPENCOST.md"))}.Blocks(), "metricRelabelings")
-		if !found {
-			c.Fatal("OPENCOST.md shows no metricRelabelings")
-		}
 		var page struct{ MetricRelabelings []relabeling }
-		c.must(sigs.Unmarshal([]byte(text), &page))
+		c.Must(sigs.Unmarshal([]byte(c.Block("metricRelabelings")), &page))
 		scraped["metric_relabel_configs"] = natives(page.MetricRelabelings)
 	}
 	text, err := sigs.Marshal(config)
-	c.must(err)
+	c.Must(err)
 	return string(text)
 }
 
@@ -330,14 +319,14 @@ type openCost struct {
 func (c *pricedCluster) start(program string, ours bool) *openCost {
 	c.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	c.must(err)
+	c.Must(err)
 	address := l.Addr().String()
 	_ = l.Close()
 	o := &openCost{startPrometheus(c.T, c.bin["prometheus"], c.configuration(address, ours)), "http://" + address}
 	o.await("count(kube_pod_container_status_running == 1)")
 	dir := c.TempDir()
 	prices := fmt.Sprintf(`{"provider": "custom", "CPU": "0.01", "RAM": "0.001", "GPU": "%v", "gpuLabel": %q}`, gpuPrice, productLabel)
-	c.must(os.WriteFile(filepath.Join(dir, "default.json"), []byte(prices), 0o600))
+	c.Must(os.WriteFile(filepath.Join(dir, "default.json"), []byte(prices), 0o600))
 	var said bytes.Buffer
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
@@ -345,7 +334,7 @@ func (c *pricedCluster) start(program string, ours bool) *openCost {
 	cmd.Env = []string{"HOME=" + dir, "KUBERNETES_PORT=set", "KUBECONFIG=" + c.Server.Kubeconfig, "PROMETHEUS_SERVER_ENDPOINT=http://" + o.address, "API_PORT=" + port,
 		"CONFIG_PATH=" + dir, "USE_CUSTOM_PROVIDER=true", "CLUSTER_ID=test", "CACHE_WARMING_ENABLED=false", "CLOUD_COST_ENABLED=false", "CUSTOM_COST_ENABLED=false"}
 	ended, err := child.Start(cmd)
-	c.must(err)
+	c.Must(err)
 	c.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
