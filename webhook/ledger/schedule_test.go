@@ -17,6 +17,7 @@ import (
 func TestReconcile(t *testing.T) {
 	abuse.Report(t, abuse.Attempt{Threat: "A20", Attack: "delete a namespace and create it again", Outcome: abuse.Contained, Words: "the ledger stores the UID of the namespace"})
 	t.Run("a lost ledger is rebuilt, and no pod gets reserved capacity", lostLedger)
+	t.Run("a ledger that another replica rebuilt gets its reservations back", spoiltElsewhere)
 	t.Run("a new ledger counts the living pods", newLedger)
 	t.Run("a namespace that is created again starts empty", namespaceCreatedAgain)
 	t.Run("a stale namespace UID releases nothing", staleNamespaceUID)
@@ -52,6 +53,32 @@ func lostLedger(t *testing.T) {
 			})
 		})
 	}
+}
+
+// spoiltElsewhere: a replica finds the ledger as another wrote it after the loss, without the reservations that it remembers itself.
+func spoiltElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 3, 2)
+		b.want(b.admit("lives"), ledger.Admitted)
+		flying, second := b.request("in flight"), b.request("second")
+		for _, r := range []ledger.Request{flying, second} {
+			b.want(b.replicas[1].Reserve(t.Context(), r), ledger.Admitted)
+		}
+		for range 2 { // the second loss is of what was written after the first
+			b.cluster.Corrupt(teamA)
+			b.want(b.admit("too early"), ledger.Busy)
+			time.Sleep(10 * time.Second)
+			b.want(b.replicas[1].Reserve(t.Context(), flying), ledger.Admitted)
+		}
+		b.want(b.replicas[1].Reserve(t.Context(), second), ledger.Admitted)
+		b.want(b.replicas[1].Reserve(t.Context(), b.request("new")), ledger.Busy)
+		b.create(flying)
+		b.create(second)
+		time.Sleep(ledger.ReservationTTL + time.Second)
+		b.want(b.admit("fourth"), ledger.Exceeded)
+		b.settle()
+		b.settled()
+	})
 }
 
 func newLedger(t *testing.T) {

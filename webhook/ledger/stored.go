@@ -29,10 +29,13 @@ func (n *line) load(ctx context.Context) (storedLedger, error) {
 	}
 	now := storedLedger{object: object, readAt: time.Now()}
 	// Another object has the name, or none does: the others' reservations in the remembered one are gone.
-	lost := n.last.object.UID != "" && n.last.object.UID != object.UID && time.Since(n.last.readAt) < ReservationTTL
+	remembers := n.last.object.UID != "" && time.Since(n.last.readAt) < ReservationTTL
+	lost := remembers && n.last.object.UID != object.UID
 	if err == nil {
 		now.state, err = decodeOf(n.key, object)
 		lost = lost || err != nil
+		// Another replica noticed a loss since, and wrote without the reservations that it did not know.
+		lost = lost || remembers && !now.state.NotBefore.IsZero() && !now.state.NotBefore.Equal(n.last.state.NotBefore)
 	}
 	if lost {
 		n.stale = true
