@@ -60,13 +60,17 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
+	closing, err := s.connect(closingRate)
+	if err != nil {
+		return err
+	}
 	writer := &nativequota.Writer{
 		Client: slow, Quotas: s.cluster.ResourceQuotas(), Governed: s.cluster.Governed, Log: s.log.WithName("nativequota"),
 	}
 	extended := &extendednames.Writer{
 		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
 	}
-	closed := &closedclasses.Writer{Client: slow, Namespaces: s.cluster.ClosedClasses, Log: s.log.WithName("closedclasses")}
+	closed := &closedclasses.Writer{Client: closing, Namespaces: s.cluster.ClosedClasses, Log: s.log.WithName("closedclasses")}
 	keeper, err := bypass.New(bypass.Options{
 		Client: client, Namespaces: s.cluster.Namespaces().Informer(), Registerer: s.metrics.Registerer(), Log: s.log.WithName("bypass"),
 	})

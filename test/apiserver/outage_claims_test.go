@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,42 @@ func TestA33OutageWarn(t *testing.T) {
 	t.Run("GPUs by a claim while no webhook answers, beyond a quota that warns", func(t *testing.T) {
 		claimsOutage(t, "enforcementMode: warn\nquota: {slices: 1}", "").attackInOutage()
 	})
+}
+
+// TestClassesOfManyNamespaces: namespaces are closed at the pace of the API server, so that the last of hundreds is not open for minutes.
+func TestClassesOfManyNamespaces(t *testing.T) {
+	a := claimsOutage(t, "claims: count", "")
+	const many = 200
+	named := func(n int) string { return fmt.Sprintf("%s-%d", a.namespace, n) }
+	if err := a.i.Policy(t.Context(), "many", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {selector: {matchLabels: {team: many}}}\n")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.i.RemovePolicy(context.Background(), "many") })
+	t.Cleanup(func() { // the server is shared
+		for n := range many {
+			if _, err := a.i.Server.Client.CoreV1().Namespaces().Patch(context.Background(), named(n), types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.LabelFail+`":null}}}`), metav1.PatchOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for n := range many {
+		if err := a.i.Server.Namespace(t.Context(), named(n), map[string]string{api.LabelFail: api.FailOpenForClaims, "team": "many"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	for closed := 0; closed < many; {
+		_, err := a.i.Server.Client.ResourceV1().ResourceClaims(named(closed)).Create(t.Context(), a.claim("x", "gpu"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case deniedClaim(err):
+			closed++
+		case time.Since(begin) > 25*time.Second:
+			t.Fatalf("after %s, %d of %d namespaces are closed", time.Since(begin), closed, many)
+		default:
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	t.Logf("%d namespaces are closed after %s", many, time.Since(begin))
 }
 
 // claimsOutage is an attacker in a namespace that fails open for claims, once nobody claims GPUs there.
