@@ -124,6 +124,9 @@ func leftOut(r *source.Records) string {
 	if r.Unnamed > 0 {
 		texts = append(texts, fmt.Sprintf("%d series that name no pod", r.Unnamed))
 	}
+	if r.LeftOut > 0 {
+		texts = append(texts, fmt.Sprintf("series with longer names than objects have, or too many beside those of other namespaces (%d)", r.LeftOut))
+	}
 	if r.Dropped > 0 {
 		texts = append(texts, fmt.Sprintf("samples without a valid amount of memory, or later than this clock (%d)", r.Dropped))
 	}

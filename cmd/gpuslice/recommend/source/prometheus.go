@@ -221,7 +221,7 @@ func (p *Prometheus) Read(ctx context.Context, from, until time.Time, progress f
 	// The last second of an hour of the clock: a query looks back one hour, and a history counts by the clock.
 	first, last := from.Truncate(queryStep).Add(queryStep-time.Second), until.Truncate(queryStep).Add(queryStep-time.Second)
 	records := NewRecords()
-	records.Until = float64(last.Unix())
+	records.Until, records.server = float64(last.Unix()), true
 	all := float64(len(queries) + len(dcgmQueries))
 	for i, q := range append(slices.Clone(queries), dcgmQueries...) {
 		err := p.each(ctx, ranges{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,6 +96,48 @@ func TestTooManySamples(t *testing.T) {
 			}
 			if len(hours) != 51 {
 				t.Errorf("at most %d hours: %d hours were read by %s", most, len(hours), query)
+			}
+		}
+	}
+}
+
+// TestHostileSeries: what a tenant's metrics are labeled with leaves others' histories as they are.
+func TestHostileSeries(t *testing.T) {
+	until := time.Unix(1_700_086_400, 0)
+	long := strings.Repeat("x", 300)
+	for name, hostile := range map[string]func(yield func(string)){
+		"long names": func(yield func(string)) {
+			for _, label := range []string{"namespace", "exported_pod", "container", "device"} {
+				yield(`"pod":"a","` + label + `":"` + strings.Repeat(long, 4) + `"`)
+			}
+		},
+		"more workloads than there is room": func(yield func(string)) {
+			for n := range MaxWorkloads + 10 {
+				yield(fmt.Sprintf(`"namespace":"hostile","pod":"p","container":"c%d"`, n))
+			}
+		},
+	} {
+		for _, first := range []bool{true, false} {
+			series := []string{one(`"namespace":"a","pod":"web-7f9c6d5b4-bbcdf","container":"main"`, pairs(8<<30))}
+			hostile(func(labels string) { series = append(series, one(labels, `[[1700000000,"1073741824"]]`)) })
+			if !first {
+				slices.Reverse(series)
+			}
+			answer := matrix(series...)
+			p := at(t, func(r *http.Request) (*http.Response, error) {
+				if strings.Contains(r.URL.Query().Get("query"), "memory_used_bytes") {
+					return respond(http.StatusOK, answer)
+				}
+				return respond(http.StatusOK, matrix())
+			})
+			records, err := p.Read(t.Context(), until.Add(-23*time.Hour), until, silent)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			all := records.All()
+			found := slices.ContainsFunc(all, func(r *Record) bool { return r.Key == Key{"a", "web", "main"} && r.Memory.Hours() > 1 })
+			if !found || records.LeftOut == 0 || len(all) > MaxWorkloads {
+				t.Errorf("%s (first: %t): found: %t, %d series left out, %d workloads", name, first, found, records.LeftOut, len(all))
 			}
 		}
 	}

@@ -285,7 +285,10 @@ func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 	s := r.series[name]
 	if s == nil {
 		var err error
-		if s, err = r.seriesOf(name, l); err != nil {
+		if s, err = r.seriesOf(name, l); r.server && (errors.Is(err, ErrTooMuch) || errors.Is(err, errName)) {
+			r.LeftOut++
+			return ignore, nil
+		} else if err != nil {
 			return nil, err
 		}
 	}

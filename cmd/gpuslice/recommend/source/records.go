@@ -60,7 +60,11 @@ type Records struct {
 	Dropped int
 	// Unnamed is how many series named no pod and no container.
 	Unnamed int
+	// LeftOut is how many series of a server had longer names than objects have, or no room beside those of other namespaces.
+	LeftOut int
 
+	server bool // tenants wrote labels: what is odd is left out, where it would be an error in files
+	room   room
 	byKey  map[Key]*Record
 	series map[string]*series
 	owners map[Key]Owner // of workloads, where they are known from more than names of pods
@@ -72,14 +76,15 @@ type Records struct {
 func (r *Records) dcgm() *Records {
 	if r.ofGPUs == nil {
 		r.ofGPUs = NewRecords()
-		r.ofGPUs.Until = r.Until
+		r.ofGPUs.Until, r.ofGPUs.server = r.Until, r.server
 	}
 	return r.ofGPUs
 }
 
 // NewRecords returns records of no workload.
 func NewRecords() *Records {
-	return &Records{byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{}}
+	return &Records{byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{},
+		room: room{series: crowd[string]{most: MaxSeries}, workloads: crowd[Key]{most: MaxWorkloads}}}
 }
 
 // labels are the names of a series.
@@ -91,22 +96,25 @@ func (r *Records) seriesOf(name string, l labels) (*series, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.series) >= MaxSeries {
-		return nil, fmt.Errorf("more than %d series: %w", MaxSeries, ErrTooMuch)
+	if err := fit(r, &r.room.series, r.series, l.namespace, name); err != nil {
+		return nil, fmt.Errorf("more than %d series: %w", MaxSeries, err)
 	}
 	s := &series{record: record, pod: cmp.Or(l.pod, l.container), first: math.Inf(1), gpu: l.gpu}
 	r.series[name] = s
 	return s, nil
 }
 
+// errName is returned for names that no object has.
+var errName = errors.New("no object has such a name")
+
 func (r *Records) record(l labels) (*Record, error) {
 	for _, name := range []string{l.namespace, l.pod, l.workload, l.container} {
 		if len(name) > maxName {
-			return nil, fmt.Errorf("a name of %d characters, at most %d: %.40q...", len(name), maxName, name)
+			return nil, fmt.Errorf("a name of %d characters, at most %d: %.40q...: %w", len(name), maxName, name, errName)
 		}
 	}
 	if len(l.device) > maxDevice {
-		return nil, fmt.Errorf("a name of a device of %d characters, at most %d: %.40q...", len(l.device), maxDevice, l.device)
+		return nil, fmt.Errorf("a name of a device of %d characters, at most %d: %.40q...: %w", len(l.device), maxDevice, l.device, errName)
 	}
 	owner := OwnerOf(l.pod)
 	if l.workload != "" {
@@ -118,8 +126,8 @@ func (r *Records) record(l labels) (*Record, error) {
 	}
 	record := r.byKey[key]
 	if record == nil {
-		if len(r.byKey) >= MaxWorkloads {
-			return nil, fmt.Errorf("more than %d workloads: %w", MaxWorkloads, ErrTooMuch)
+		if err := fit(r, &r.room.workloads, r.byKey, l.namespace, key); err != nil {
+			return nil, fmt.Errorf("more than %d workloads: %w", MaxWorkloads, err)
 		}
 		record = &Record{Key: key, Owner: owner, free: -1}
 		r.byKey[key] = record
@@ -181,7 +189,7 @@ func (r *Records) addMissing(others *Records) {
 			r.series[name] = s
 		}
 	}
-	r.Dropped, r.Unnamed = r.Dropped+others.Dropped, r.Unnamed+others.Unnamed
+	r.Dropped, r.Unnamed, r.LeftOut = r.Dropped+others.Dropped, r.Unnamed+others.Unnamed, r.LeftOut+others.LeftOut
 }
 
 // podOf is a pod of a workload.
