@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -110,8 +113,16 @@ func PrintDocument(out io.Writer, format string, document any) error {
 	return o.Print(out, Answer{Document: document})
 }
 
-// PrintCSV prints rows of cells.
+// PrintCSV prints rows of cells, none of which a spreadsheet takes for a formula.
 func PrintCSV(out io.Writer, rows [][]string) error {
+	for _, row := range rows {
+		for n, cell := range row {
+			first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(cell, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }))
+			if _, err := strconv.ParseFloat(cell, 64); err != nil && strings.ContainsRune("=+-@＝＋－＠", first) {
+				row[n] = "'" + cell
+			}
+		}
+	}
 	if err := csv.NewWriter(out).WriteAll(rows); err != nil {
 		return fmt.Errorf("print the answer: %w", err)
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +35,27 @@ func TestFirst(t *testing.T) {
 	for want, names := range map[string][]string{"": nil, "a, b": {"a", "b"}, "a, b and 2 more": {"a", "b", "c", "d"}} {
 		if got := First(2, names); got != want {
 			t.Errorf("%q: got %q, want %q", names, got, want)
+		}
+	}
+}
+
+// TestFormulas: a spreadsheet takes no cell for a formula, and numbers, JSON and words stay as they are.
+func TestFormulas(t *testing.T) {
+	kept := []string{"", "-5", "-1.5", "+2", "1e-7", "{\"a\":\"=1\"}", "(other)", "a-b", "x"}
+	formulas := []string{"=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\n-1+1", " =1+1", "\u200b=1+1", "＝1+1"}
+	var b strings.Builder
+	if err := PrintCSV(&b, [][]string{slices.Clone(kept), slices.Clone(formulas)}); err != nil {
+		t.Fatal(err)
+	}
+	in := csv.NewReader(strings.NewReader(b.String()))
+	in.FieldsPerRecord = -1
+	rows, err := in.ReadAll()
+	if err != nil || len(rows) != 2 || !slices.Equal(rows[0], kept) {
+		t.Fatalf("%v, %q, want %q", err, rows, kept)
+	}
+	for n, cell := range rows[1] {
+		if cell != "'"+formulas[n] {
+			t.Errorf("%q of %q", cell, formulas[n])
 		}
 	}
 }

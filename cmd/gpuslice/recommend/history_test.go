@@ -2,6 +2,7 @@ package recommend
 
 import (
 	"bufio"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -309,6 +310,29 @@ func TestPatchOfKinds(t *testing.T) {
 		i := item{Namespace: "a", Workload: "web", Kind: kind, owner: "own", Verdict: sizing.OverRequested, Slice: 24 << 10, Size: 4 << 10}
 		if err := printPatches(cli.Streams{Out: &out, Err: &out}, []item{i}); err != nil || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "gpuslice.dev/memory: 4Gi") {
 			t.Errorf("%s: error %v, want %q in\n%s", kind, err, want, &out)
+		}
+	}
+}
+
+// TestFormulas: a spreadsheet takes no name for a formula, and numbers stay numbers.
+func TestFormulas(t *testing.T) {
+	for _, name := range []string{"=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1", "\n-1+1", " =1+1", "-2+3+cmd|' /C calc'!A0", "＝1+1"} {
+		var out strings.Builder
+		saves, cost := int64(-5<<20), -1.5
+		if err := printCSV(&out, []item{{Namespace: name, Workload: name, Kind: name, Container: name, Pods: 1, Saves: &saves, SavesCost: &cost}}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%q: %v, %q", name, err, rows)
+		}
+		for n, cell := range rows[1][:4] {
+			if !strings.HasPrefix(cell, "'") {
+				t.Errorf("%s is %q", rows[0][n], cell)
+			}
+		}
+		if rows[1][9] != "-5" || rows[1][10] != "-1.5" {
+			t.Errorf("numbers are %q", rows[1][9:11])
 		}
 	}
 }

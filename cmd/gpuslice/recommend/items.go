@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -224,13 +223,6 @@ func printCSV(out io.Writer, items []item) error {
 		}
 		rows = append(rows, []string{i.Namespace, i.Workload, i.Kind, i.Container, strconv.Itoa(i.Pods), strconv.FormatFloat(i.Hours, 'f', -1, 64),
 			mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks)})
-	}
-	for _, row := range rows {
-		for n, cell := range row { // a spreadsheet would take these for formulas
-			if cell != "" && strings.ContainsRune("=+@", rune(cell[0])) {
-				row[n] = "'" + cell
-			}
-		}
 	}
 	return cli.PrintCSV(out, rows)
 }
