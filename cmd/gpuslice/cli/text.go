@@ -10,13 +10,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// OneLine replaces control characters with spaces: text that others wrote neither breaks a table nor moves the cursor.
+// OneLine replaces what is not printed with spaces: text that others wrote neither breaks a table, nor moves the cursor, nor turns a
+// line around.
 func OneLine(text string) string { return blank(text, "") }
 
-// blank replaces control characters but those to keep with spaces.
+// blank replaces characters that are not printed, but those to keep, with spaces.
 func blank(text, keep string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !strings.ContainsRune(keep, r) {
+		if !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) {
 			return ' '
 		}
 		return r

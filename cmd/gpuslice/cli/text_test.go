@@ -12,6 +12,9 @@ func TestOneLine(t *testing.T) {
 	if got := OneLine("a\x1b[2Jb\tc\nd"); got != "a [2Jb c d" {
 		t.Errorf("%q", got)
 	}
+	if got := OneLine("Größe 8Gi\u202eiG08\u2066x\u2028y\ufeffz"); got != "Größe 8Gi iG08 x y z" {
+		t.Errorf("what turns a line around, or ends it, stays: %q", got)
+	}
 }
 
 func TestWithoutEscapes(t *testing.T) {
