@@ -259,6 +259,24 @@ func TestHashNames(t *testing.T) {
 	}
 }
 
+// TestHashOurNames: names stand in values of gpuslice's own labels, and in names of resources that Kubernetes makes of classes.
+func TestHashOurNames(t *testing.T) {
+	f := full()
+	const resource = "deviceclass.resource.kubernetes.io/crimson-gpus"
+	f.Pools[0].Resource = resource
+	f.Nodes[0].Labels["gpuslice.dev/trust-domain"] = "crimson"
+	f.Pods[0].Requests = Resources{resource: 1, "deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1}
+	f.Pods[0].Labels = map[string]string{"gpuslice.dev/container": "main", "gpuslice.dev/class": "crimson-small", "gpuslice.dev/whatever": "crimson", "gpuslice.dev/memory": "8Gi"}
+	f.HashNames([]byte("0123456789abcdef"))
+	if text := unpacked(t, f); strings.Contains(text, "crimson") || strings.Contains(text, `"main"`) || !strings.Contains(text, "8Gi") {
+		t.Errorf("%s", text)
+	}
+	p := f.Pods[0]
+	if p.Requests[f.Pools[0].Resource] != 1 || p.Requests["deviceclass.resource.kubernetes.io/gpu.nvidia.com"] != 1 || p.Labels["gpuslice.dev/container"] != p.Slices[0].Container {
+		t.Errorf("what belongs together does not: %v, %v, %v", f.Pools[0].Resource, p.Requests, p.Labels)
+	}
+}
+
 // TestHashConstraints: of what a pod or node demands no text is left, whatever fields Kubernetes has.
 func TestHashConstraints(t *testing.T) {
 	f := full()

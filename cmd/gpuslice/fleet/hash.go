@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // publicDomains are those of label keys, taint keys and resources that name no person, team or machine. Subdomains count, too.
@@ -17,7 +20,8 @@ var publicDomains = []string{"kubernetes.io", "k8s.io", "nvidia.com", "gpuslice.
 
 // publicValues are keys whose values name a kind of thing.
 var publicValues = []string{"kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-	"karpenter.sh/capacity-type", "cloud.google.com/gke-accelerator", "node-role.kubernetes.io/control-plane"}
+	"karpenter.sh/capacity-type", "cloud.google.com/gke-accelerator", "node-role.kubernetes.io/control-plane",
+	api.LabelMemory, api.LabelMemoryLimit, api.LabelFraction, api.LabelCompute, api.LabelShare, api.LabelStrategy, api.LabelTier}
 
 // hasher replaces names by keyed hashes: the same name has the same hash within one Fleet.
 type hasher struct{ key []byte }
@@ -92,7 +96,7 @@ func replace(names []string, by func(string) string) {
 
 // value is a label's value, or its hash.
 func (h hasher) value(key, value string) string {
-	if slices.Contains(publicValues, key) || strings.HasPrefix(key, "nvidia.com/") || strings.HasPrefix(key, "gpuslice.dev/") {
+	if slices.Contains(publicValues, key) || strings.HasPrefix(key, "nvidia.com/") {
 		return value
 	}
 	return h.name(value)
@@ -115,6 +119,9 @@ func (h hasher) resources(all Resources) Resources {
 }
 
 func (h hasher) resource(name string) string {
+	if class, of := strings.CutPrefix(name, resourcev1.ResourceDeviceClassPrefix); of {
+		return resourcev1.ResourceDeviceClassPrefix + h.domain(class)
+	}
 	if strings.Contains(name, "/") {
 		return h.labelKey(name)
 	}
