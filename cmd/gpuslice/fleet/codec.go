@@ -192,9 +192,7 @@ func (d *decoder) item(in *jsontext.Decoder, out any) error {
 	if err != nil {
 		return err
 	}
-	for _, mark := range []byte("{[,") {
-		d.values += bytes.Count(text, []byte{mark})
-	}
+	d.values += valuesOf(text)
 	switch {
 	case len(text) > MaxItem:
 		return fmt.Errorf("%s of %d bytes, at most %d", reflect.TypeOf(out).Elem().Name(), len(text), MaxItem)

@@ -130,3 +130,30 @@ func TestLargePod(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestManyLargePods: of a tenant's pods that together are more than a snapshot can hold some are left out, and none of others'.
+func TestManyLargePods(t *testing.T) {
+	var tolerations []corev1.Toleration
+	for i := range 12_000 {
+		tolerations = append(tolerations, corev1.Toleration{Key: fmt.Sprint(i)})
+	}
+	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	add := func(namespace string, n int, tolerations []corev1.Toleration) {
+		for i := range n {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Tolerations: tolerations}}
+			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+			r.addPod(p)
+		}
+	}
+	const others = 3000
+	add("others", others, nil)
+	add("hostile", 200, tolerations)
+	r.fit()
+	if err := fleet.Write(io.Discard, r.out); err != nil {
+		t.Fatal(err)
+	}
+	hostile := len(r.out.Pods) - others
+	if hostile < 50 || hostile == 200 || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], fmt.Sprintf("pods of namespace hostile are left out, the largest first (%d)", 200-hostile)) {
+		t.Errorf("%d hostile pods stay, %q", hostile, r.out.Unread)
+	}
+}

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,8 +123,17 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, e
 	if err := r.readQuotas(ctx); err != nil {
 		return nil, err
 	}
+	r.fit()
 	r.out.Sort()
 	return r.out, nil
+}
+
+// fit leaves out pods that a snapshot cannot hold.
+func (r *reader) fit() {
+	left := r.out.Fit()
+	for _, namespace := range slices.Sorted(maps.Keys(left)) {
+		r.note(fmt.Sprintf("pods of namespace %s are left out, the largest first (%d): its pods take most of what a snapshot can hold", namespace, left[namespace]))
+	}
 }
 
 // lacks reports the gap in the fleet because of a missing right. Any other error is returned.
