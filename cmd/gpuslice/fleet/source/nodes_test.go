@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -155,5 +156,21 @@ func TestManyLargePods(t *testing.T) {
 	hostile := len(r.out.Pods) - others
 	if hostile < 50 || hostile == 200 || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], fmt.Sprintf("pods of namespace hostile are left out, the largest first (%d)", 200-hostile)) {
 		t.Errorf("%d hostile pods stay, %q", hostile, r.out.Unread)
+	}
+}
+
+// TestNotesOnPods: notes on a tenant's pods are few, however many pods are odd.
+func TestNotesOnPods(t *testing.T) {
+	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	for i := range 30_000 {
+		r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i), Annotations: map[string]string{api.AnnotationPromise: "{"}}})
+	}
+	r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "odd", Annotations: map[string]string{api.AnnotationPromise: "{"}}})
+	r.fit()
+	if n := len(r.out.Unread); n > 30 || !strings.Contains(strings.Join(r.out.Unread, "\n"), "pod other/odd: ") || !strings.Contains(r.out.Unread[n-1], "namespace hostile: notes on 29990 more pods") {
+		t.Errorf("%d notes, %.300q", n, r.out.Unread[max(0, n-2):])
+	}
+	if err := fleet.Write(io.Discard, r.out); err != nil {
+		t.Error(err)
 	}
 }

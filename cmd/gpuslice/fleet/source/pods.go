@@ -29,7 +29,7 @@ import (
 func (r *reader) addPod(p *corev1.Pod) {
 	given, err := record.Promise(p)
 	if err != nil {
-		r.note(fmt.Sprintf("pod %s/%s: what it was given cannot be read: %v", p.Namespace, p.Name, err))
+		r.notePod(p, fmt.Sprintf(": what it was given cannot be read: %v", err))
 	}
 	requests := resources(podresources.PodRequests(p, podresources.PodResourcesOptions{}))
 	gpus := given != nil || len(p.Spec.ResourceClaims) > 0
@@ -39,7 +39,7 @@ func (r *reader) addPod(p *corev1.Pod) {
 	if gpus {
 		out := podOf(p, given, requests)
 		if large(p, &out) {
-			r.note(fmt.Sprintf("pod %s/%s is left out: its labels and constraints are larger than %d KiB", p.Namespace, p.Name, fleet.MaxItem>>10))
+			r.notePod(p, fmt.Sprintf(" is left out: its labels and constraints are larger than %d KiB", fleet.MaxItem>>10))
 			return
 		}
 		r.out.Pods = append(r.out.Pods, out)

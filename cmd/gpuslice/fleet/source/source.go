@@ -100,6 +100,7 @@ type reader struct {
 
 	nodes  map[string]*fleet.Node
 	usages scrape.Pods
+	odd    map[string]int // pods with notes, by namespace
 }
 
 func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, error) {
@@ -128,8 +129,26 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, e
 	return r.out, nil
 }
 
-// fit leaves out pods that a snapshot cannot hold.
+// maxPodNotes is how many notes on pods of a namespace are kept.
+const maxPodNotes = 10
+
+// notePod is a note on a pod, of which a tenant may have thousands.
+func (r *reader) notePod(p *corev1.Pod, problem string) {
+	if r.odd == nil {
+		r.odd = map[string]int{}
+	}
+	if r.odd[p.Namespace]++; r.odd[p.Namespace] <= maxPodNotes {
+		r.note(fmt.Sprintf("pod %s/%s%s", p.Namespace, p.Name, problem))
+	}
+}
+
+// fit leaves out pods and notes that a snapshot cannot hold.
 func (r *reader) fit() {
+	for _, namespace := range slices.Sorted(maps.Keys(r.odd)) {
+		if more := r.odd[namespace] - maxPodNotes; more > 0 {
+			r.note(fmt.Sprintf("namespace %s: notes on %d more pods are left out", namespace, more))
+		}
+	}
 	left := r.out.Fit()
 	for _, namespace := range slices.Sorted(maps.Keys(left)) {
 		r.note(fmt.Sprintf("pods of namespace %s are left out, the largest first (%d): its pods take most of what a snapshot can hold", namespace, left[namespace]))
