@@ -25,7 +25,7 @@ func (o *options) recommend(ctx context.Context, s cli.Streams) (sizeOf func(*fl
 	case o.sizes != snapshot.Recommended:
 		return nil, "", nil
 	case len(o.samples) > 0:
-		sizeOf, err = readSamples(ctx, s, o.samples)
+		sizeOf, err = readSamples(ctx, s, o.source.System, o.samples)
 		return sizeOf, "", err
 	case o.source.From != "":
 		return nil, "", nil
@@ -44,8 +44,9 @@ func (o *options) recommend(ctx context.Context, s cli.Streams) (sizeOf func(*fl
 	return sizesOf(source.Recorded(recorded).All()), "", nil
 }
 
-func readSamples(ctx context.Context, s cli.Streams, files []string) (func(*fleet.Pod) (int64, bool), error) {
+func readSamples(ctx context.Context, s cli.Streams, system string, files []string) (func(*fleet.Pod) (int64, bool), error) {
 	records := source.NewRecords()
+	records.System = system
 	for _, path := range files {
 		if err := records.ReadFile(ctx, path, s.In); err != nil {
 			return nil, fmt.Errorf("--samples %w", err)

@@ -165,7 +165,7 @@ func (o *historyOptions) read(ctx context.Context, s cli.Streams) (*source.Recor
 		return nil, offers{}, err
 	}
 	until := s.Now().Truncate(time.Minute)
-	records, err := server.Read(ctx, until.Add(-o.since), until, progress(s))
+	records, err := server.Read(ctx, o.systemNamespace, until.Add(-o.since), until, progress(s))
 	if err != nil || cluster == nil {
 		return records, offers{}, err
 	}
@@ -198,6 +198,7 @@ func (o *historyOptions) readRecord(ctx context.Context, s cli.Streams, cluster 
 
 func (o *historyOptions) readFiles(ctx context.Context, s cli.Streams) (*source.Records, error) {
 	records := source.NewRecords()
+	records.System = o.systemNamespace
 	// Times of another epoch than Unix's begin near zero, so that this drops none of them.
 	records.Until = float64(s.Now().Add(time.Hour).Unix())
 	for _, path := range o.from {

@@ -216,11 +216,12 @@ var dcgmQueries = []struct{ metric, query string }{
 }
 
 // Read reads what a server knows of the hours from that of one time to that of another. progress is called before each query, with the
-// part that is done.
-func (p *Prometheus) Read(ctx context.Context, from, until time.Time, progress func(done float64)) (*Records, error) {
+// part that is done. Agents are in the namespace system.
+func (p *Prometheus) Read(ctx context.Context, system string, from, until time.Time, progress func(done float64)) (*Records, error) {
 	// The last second of an hour of the clock: a query looks back one hour, and a history counts by the clock.
 	first, last := from.Truncate(queryStep).Add(queryStep-time.Second), until.Truncate(queryStep).Add(queryStep-time.Second)
 	records := NewRecords()
+	records.System = system
 	records.Until, records.server = float64(last.Unix()), true
 	all := float64(len(queries) + len(dcgmQueries))
 	for i, q := range append(slices.Clone(queries), dcgmQueries...) {

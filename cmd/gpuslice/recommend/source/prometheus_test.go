@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // serve is the transport of a Prometheus.
@@ -43,7 +45,7 @@ func TestSlow(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if _, err := at(t, hang).Read(t.Context(), began.Add(-24*time.Hour), began, silent); !errors.Is(err, errSlow) || time.Since(began) != queryTimeout {
+		if _, err := at(t, hang).Read(t.Context(), api.SystemNamespace, began.Add(-24*time.Hour), began, silent); !errors.Is(err, errSlow) || time.Since(began) != queryTimeout {
 			t.Errorf("error %v after %s", err, time.Since(began))
 		}
 	})
@@ -51,7 +53,7 @@ func TestSlow(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := at(t, hang).Read(ctx, began.Add(-24*time.Hour), began, silent); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+		if _, err := at(t, hang).Read(ctx, api.SystemNamespace, began.Add(-24*time.Hour), began, silent); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("error %v after %s", err, time.Since(began))
 		}
 	})
@@ -78,7 +80,7 @@ func TestTooManySamples(t *testing.T) {
 			}
 			return respond(http.StatusOK, matrix())
 		})
-		_, err := p.Read(t.Context(), until.Add(-50*time.Hour), until, silent)
+		_, err := p.Read(t.Context(), api.SystemNamespace, until.Add(-50*time.Hour), until, silent)
 		if most == 0 {
 			if err == nil || !strings.Contains(err.Error(), tooManySamples) {
 				t.Errorf("error %v", err)
@@ -130,7 +132,7 @@ func TestHostileSeries(t *testing.T) {
 				}
 				return respond(http.StatusOK, matrix())
 			})
-			records, err := p.Read(t.Context(), until.Add(-23*time.Hour), until, silent)
+			records, err := p.Read(t.Context(), api.SystemNamespace, until.Add(-23*time.Hour), until, silent)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -151,7 +153,7 @@ func TestAnswered(t *testing.T) {
 		`<html>`: "wants a login",
 	} {
 		p := at(t, func(*http.Request) (*http.Response, error) { return respond(http.StatusForbidden, text) })
-		if _, err := p.Read(t.Context(), time.Unix(0, 0), time.Unix(1, 0), silent); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Read(t.Context(), api.SystemNamespace, time.Unix(0, 0), time.Unix(1, 0), silent); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -266,6 +266,10 @@ func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 		}
 		use = useBytes
 	}
+	if !speaksOfOthers(metric) && all["namespace"] != "" && all["namespace"] != r.System {
+		delete(all, "exported_namespace")
+		delete(all, "exported_pod")
+	}
 	l := labelsOf(all)
 	if l.pod == "" && l.workload == "" && l.container == "" {
 		r.Unnamed++
@@ -296,6 +300,12 @@ func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 		return ignore, nil
 	}
 	return func(seconds, value float64) { use(r, s, seconds, value) }, nil
+}
+
+// speaksOfOthers reports whether a metric is of other pods than the one that serves it, in any namespace. Of gpuslice's own, those of
+// agents are.
+func speaksOfOthers(metric string) bool {
+	return strings.HasPrefix(metric, dcgmPrefix) || strings.HasPrefix(metric, "kube_")
 }
 
 // labelsOf takes the labels that name a series. Prometheus renames the labels of a scraped series that its own have the

@@ -54,6 +54,8 @@ type series struct {
 
 // Records are the data of all workloads.
 type Records struct {
+	// System is the namespace of the agents, which measure pods of all others.
+	System string
 	// Until is the time in seconds after which no sample can be; 0: any can.
 	Until float64
 	// Dropped is how many samples were no memory of a GPU at a time that can be: NaN, negative, later than Until.
@@ -83,7 +85,7 @@ func (r *Records) dcgm() *Records {
 
 // NewRecords returns records of no workload.
 func NewRecords() *Records {
-	return &Records{byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{},
+	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{},
 		room: room{series: crowd[string]{most: MaxSeries}, workloads: crowd[Key]{most: MaxWorkloads}}}
 }
 

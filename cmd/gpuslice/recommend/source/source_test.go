@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -63,6 +64,35 @@ func TestOwners(t *testing.T) {
 		if _, all := readAll(t, matrix(one(owner, `[[1,"1"]]`), one(used, pairs(1<<30)))); len(all) != 1 || all[0].Owner != c.want {
 			t.Errorf("%s of %s %.20s: %v, want %v", c.pod, c.kind, c.name, all[0].Owner, c.want)
 		}
+	}
+}
+
+// TestForgedNames: Prometheus keeps the names that a tenant's pod gives others as exported_, and agents alone speak of others.
+func TestForgedNames(t *testing.T) {
+	forged := strings.NewReplacer(`"namespace":"gpuslice-system"`, `"namespace":"tenant"`, `"pod":"agent-x2x2x"`, `"pod":"forger-0"`).Replace(agentUsed)
+	for _, metric := range []string{"gpuslice_agent_memory_used_bytes", "gpuslice_guard_memory_used_bytes"} {
+		_, all := readAll(t, matrix(one(agentUsed, pairs(8<<30)), one(strings.Replace(forged, "gpuslice_agent_memory_used_bytes", metric, 1), pairs(70<<30))))
+		got := map[Key]bool{}
+		for _, r := range all {
+			if got[r.Key] = true; r.Key.Namespace == "a" && r.Memory.Peak() > 9<<10 {
+				t.Errorf("%s: another namespace's workload has a peak of %g MiB", metric, r.Memory.Peak())
+			}
+		}
+		if want := map[Key]bool{{"a", "web", "main"}: true, {"tenant", "forger", "main"}: true}; !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", metric, got, want)
+		}
+	}
+	cache := strings.Replace(forged, "gpuslice_agent_memory_used_bytes", "vllm:kv_cache_usage_perc", 1)
+	if _, all := readAll(t, matrix(one(agentUsed, pairs(8<<30)), one(cache, `[[1700000000,"0.9"]]`))); len(all) != 1 || all[0].EngineUse != 0 {
+		t.Errorf("another's cache: %+v", all)
+	}
+	r := NewRecords()
+	r.System = "gpus"
+	if err := r.read(strings.NewReader(matrix(one(strings.Replace(agentUsed, "gpuslice-system", "gpus", 1), pairs(8<<30))))); err != nil {
+		t.Fatal(err)
+	}
+	if all := r.All(); len(all) != 1 || all[0].Key != (Key{"a", "web", "main"}) {
+		t.Errorf("agents elsewhere: %+v", all)
 	}
 }
 
