@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 )
 
@@ -22,7 +24,13 @@ func checkMIGConfig(f *Facts) []Finding {
 			missing = missing.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", selected)
 		}
 	}
-	first := slices.Sorted(maps.Keys(layouts))[0]
+	first := "LAYOUT"
+	for _, name := range slices.Sorted(maps.Keys(layouts)) {
+		if len(validation.IsValidLabelValue(name)) == 0 { // a shell runs the remedy
+			first = name
+			break
+		}
+	}
 	return append(all, withEvidence(missing.WithRemedy("kubectl label node NODE --overwrite %s=%s, or another layout of the configuration", labelMIGConfig, first))...)
 }
 
