@@ -42,8 +42,18 @@ func (s size) part() float64 {
 	return max(float64(s.items)/maxPods, float64(s.bytes)/(room*maxBytes), float64(s.values)/(room*maxValues))
 }
 
-// Fit leaves out pods until Read accepts the others: the largest of the namespace that takes most. So one tenant's pods do not keep a
-// snapshot from being written. It returns how many are left out, by namespace.
+// Slim leaves out of a pod with a node what it demanded of one, and reports whether there was anything. Such a pod must stay: a node
+// without pods may be divided again.
+func (p *Pod) Slim() bool {
+	if p.Node == "" || len(p.Labels)+len(p.NodeSelector)+len(p.Tolerations)+len(p.Spread) == 0 && p.Affinity == nil {
+		return false
+	}
+	p.Labels, p.NodeSelector, p.Tolerations, p.Spread, p.Affinity = nil, nil, nil, nil, nil
+	return true
+}
+
+// Fit slims pods, or leaves them out, until Read accepts the others: the largest of the namespace that takes most. So one tenant's pods
+// do not keep a snapshot from being written. It returns how many these are, by namespace.
 func (f *Fleet) Fit() map[string]int {
 	others := sizeOf(f.Pools)
 	others.add(sizeOf(f.Nodes))
@@ -69,15 +79,25 @@ func (f *Fleet) Fit() map[string]int {
 		slices.SortStableFunc(pods, func(a, b int) int { return cmp.Compare(sizes[a].part(), sizes[b].part()) })
 	}
 	out, left := map[int]bool{}, map[string]int{}
-	for all.part() > 1 && len(out) < len(f.Pods) {
+	for all.part() > 1 && len(taken) > 0 {
 		most := slices.MaxFunc(slices.Sorted(maps.Keys(taken)), func(a, b string) int { return cmp.Compare(taken[a].part(), taken[b].part()) })
 		pods := byNamespace[most]
+		if len(pods) == 0 { // those that are left are slim
+			delete(taken, most)
+			continue
+		}
 		i := pods[len(pods)-1]
 		byNamespace[most] = pods[:len(pods)-1]
 		taken[most].subtract(sizes[i])
 		all.subtract(sizes[i])
-		out[i] = true
 		left[most]++
+		if !f.Pods[i].Slim() {
+			out[i] = true
+			continue
+		}
+		sizes[i] = sizeOf(&f.Pods[i])
+		taken[most].add(sizes[i])
+		all.add(sizes[i])
 	}
 	kept := make([]Pod, 0, len(f.Pods)-len(out))
 	for i := range f.Pods {

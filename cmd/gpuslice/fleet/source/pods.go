@@ -39,8 +39,12 @@ func (r *reader) addPod(p *corev1.Pod) {
 	if gpus {
 		out := podOf(p, given, requests)
 		if large(p, &out) {
-			r.notePod(p, fmt.Sprintf(" is left out: its labels and constraints are larger than %d KiB", fleet.MaxItem>>10))
-			return
+			problem := fmt.Sprintf(": its labels and constraints are larger than %d KiB", fleet.MaxItem>>10)
+			if !out.Slim() || large(p, &out) {
+				r.notePod(p, " is left out"+problem)
+				return
+			}
+			r.notePod(p, " is without them"+problem)
 		}
 		r.out.Pods = append(r.out.Pods, out)
 		r.usages.Add(p)

@@ -151,7 +151,7 @@ func (r *reader) fit() {
 	}
 	left := r.out.Fit()
 	for _, namespace := range slices.Sorted(maps.Keys(left)) {
-		r.note(fmt.Sprintf("pods of namespace %s are left out, the largest first (%d): its pods take most of what a snapshot can hold", namespace, left[namespace]))
+		r.note(fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they have a node, the largest first (%d): its pods take most of what a snapshot can hold", namespace, left[namespace]))
 	}
 }
 
