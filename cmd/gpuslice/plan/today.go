@@ -96,8 +96,8 @@ func (o *objects) tenancy(scope installed.Scope) func(namespace string) string {
 		switch in := snapshot.Input(ns); {
 		case !scope.Includes(namespace, ns.Labels):
 			return ""
-		case in.PolicyError != nil:
-			return "a policy that cannot be used"
+		case in.PolicyError != nil: // which namespaces are tenants' is unknown
+			return ""
 		case !in.Policy.Off():
 			return "policy " + in.Policy.Name
 		case slices.Contains([]string{"baseline", "restricted"}, ns.Labels[labelPodSecurity]): // NVIDIA's pods do not run there
@@ -110,8 +110,8 @@ func (o *objects) tenancy(scope installed.Scope) func(namespace string) string {
 // configured are the parts of NVIDIA's that read what a plan changes.
 var configured = []string{nvidia.DevicePlugin, nvidia.FeatureDiscovery, nvidia.MIGManager}
 
-// readCluster reads policies, and the ConfigMaps that NVIDIA's DaemonSets mount: those of others may hold anything, as may those of
-// DaemonSets in tenants' namespaces.
+// readCluster reads policies, and the ConfigMaps that NVIDIA's DaemonSets mount: those of others may hold anything. Those of DaemonSets in
+// tenants' namespaces are left out where other namespaces have such DaemonSets. A policy for all namespaces may govern NVIDIA's own.
 func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) error {
 	if err := o.readPolicies(ctx, client); err != nil {
 		return err
@@ -125,12 +125,18 @@ func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return fmt.Errorf("read the DaemonSets that mount configurations: %w", err)
 	}
-	known := map[string]bool{}
+	known, others := map[string]bool{}, purposes{}
 	for _, d := range daemons.Items {
-		if !slices.Contains(configured, nvidia.PartOf(&d)) {
+		if part := nvidia.PartOf(&d); slices.Contains(configured, part) && tenancy(d.Namespace) == "" {
+			others.plugin, others.mig = others.plugin || part != nvidia.MIGManager, others.mig || part == nvidia.MIGManager
+		}
+	}
+	for _, d := range daemons.Items {
+		part := nvidia.PartOf(&d)
+		if !slices.Contains(configured, part) {
 			continue
 		}
-		if by := tenancy(d.Namespace); by != "" {
+		if by := tenancy(d.Namespace); by != "" && (part != nvidia.MIGManager && others.plugin || part == nvidia.MIGManager && others.mig) {
 			o.leftOut = append(o.leftOut, fmt.Sprintf("%s/%s (%s)", d.Namespace, d.Name, by))
 			continue
 		}

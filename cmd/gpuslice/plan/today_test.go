@@ -37,17 +37,22 @@ func TestTenantsPlugin(t *testing.T) {
 	policy := configMap("gpuslice-system", "ours", "policy.yaml", "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [team]}\n", map[string]string{"gpuslice.dev/policy": "true"})
 	held := pluginIn("held")
 	held[2].(*corev1.Namespace).Labels = map[string]string{labelPodSecurity: "baseline"}
+	everywhere := configMap("gpuslice-system", "default", "policy.yaml", "apiVersion: gpuslice.dev/v1\n", policy.Labels)
+	broken := configMap("gpuslice-system", "default", "policy.yaml", "apiVersion: gpuslice.dev/v1\nno: 1\n", policy.Labels)
 	f := &demand.Fleet{Kinds: []demand.Kind{{}}}
 	p := &proposal.Plan{Next: &layout.Assignment{}}
 	for name, c := range map[string]struct {
 		objects    []runtime.Object
 		want, note string
 	}{
-		"beside NVIDIA's":      {append(pluginIn("nvidia"), pluginIn("team")...), "nvidia/plugin", "team/nvidia-device-plugin"},
-		"alone":                {pluginIn("team"), "", "team/nvidia-device-plugin"},
-		"NVIDIA's alone":       {pluginIn("nvidia"), "nvidia/plugin", ""},
-		"under Pod Security":   {append(pluginIn("nvidia"), held...), "nvidia/plugin", "(Pod Security baseline)"},
-		"where nobody governs": {pluginIn("other"), "other/plugin", ""},
+		"beside NVIDIA's":                 {append(pluginIn("nvidia"), pluginIn("team")...), "nvidia/plugin", "team/nvidia-device-plugin"},
+		"alone":                           {pluginIn("team"), "team/plugin", ""},
+		"beside one that mounts nothing":  {append(pluginIn("team"), pluginIn("nvidia")[0]), "", "team/nvidia-device-plugin"},
+		"NVIDIA's under a default policy": {append(pluginIn("nvidia"), everywhere), "nvidia/plugin", ""},
+		"NVIDIA's under a broken policy":  {append(pluginIn("nvidia"), broken), "nvidia/plugin", "correct the policy"},
+		"NVIDIA's alone":                  {pluginIn("nvidia"), "nvidia/plugin", ""},
+		"under Pod Security":              {append(pluginIn("nvidia"), held...), "nvidia/plugin", "(Pod Security baseline)"},
+		"where nobody governs":            {pluginIn("other"), "other/plugin", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newObjects("gpuslice-system")
