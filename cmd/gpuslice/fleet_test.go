@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
 )
@@ -45,7 +50,7 @@ func serveFleet(t *testing.T, w liveWorld) string {
 		write(t, filepath.Join(folder, f.Name), f.Data)
 	}
 	t.Chdir(folder)
-	w.folders, w.nodes, w.metrics = []string{"live"}, "nodes.yaml", metrics
+	w.folders, w.nodes, w.metrics = append(w.folders, "live"), "nodes.yaml", metrics
 	serve(t, w)
 	return name
 }
@@ -107,6 +112,29 @@ func TestSnapshot(t *testing.T) {
 	for _, secret := range []string{"hunter2", "registry.example", "command-line-text", "annotation-text"} {
 		if strings.Contains(got["want/fleet.json"], secret) {
 			t.Errorf("%q is in the snapshot", secret)
+		}
+	}
+}
+
+// TestHashedSnapshot: a pod that is too large once its labels are hashed does not keep the snapshot from being written.
+func TestHashedSnapshot(t *testing.T) {
+	labels := map[string]string{}
+	for i := range 18_000 {
+		labels[strconv.FormatInt(int64(i), 36)] = ""
+	}
+	pod, err := json.Marshal(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "large", Labels: labels},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "large.yaml"), pod)
+	serveFleet(t, liveWorld{folders: []string{folder}})
+	for flag, want := range map[string]string{"": "exit 0", "--hash-names": "exit 0: pods of namespace x"} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag), streamsTo(&out, &errs))
+		if got := fmt.Sprintf("exit %d: %s", code, errs.String()); !strings.HasPrefix(got, want) || flag == "" && strings.Contains(got, "left out") {
+			t.Errorf("%q: %s", flag, got)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -334,6 +336,79 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("with hashed names it cannot be read: %v", err)
 		}
 	})
+}
+
+// TestFitOfOneNamespace: whatever one namespace has, a snapshot can be written, with hashed names too, and no pod that holds a node is left out.
+func TestFitOfOneNamespace(t *testing.T) {
+	labels := func(n int) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[strconv.FormatInt(int64(i), 36)] = ""
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		waiting, running, ended, labels int
+		kept                            int // at least
+		fails                           string
+	}{
+		"small":                 {waiting: 5, running: 5, kept: 10},
+		"a large one":           {waiting: 1, labels: 18_000},
+		"a large one that runs": {running: 1, labels: 18_000, kept: 1},
+		"many that wait":        {waiting: 30_000, running: 40_000, kept: maxPods - 1},
+		"many that ended":       {ended: 30_000, running: 40_000, kept: maxPods - 1},
+		"many that run":         {running: 60_002, kept: 60_002, fails: "60002 pods, at most"},
+	} {
+		for _, hashed := range slices.Compact([]bool{false, c.labels > 0}) {
+			f, shared := New(time.Unix(0, 0)), labels(c.labels)
+			add := func(namespace, node string, phase corev1.PodPhase, n int) {
+				for i := range n {
+					f.Pods = append(f.Pods, Pod{Namespace: namespace, Name: fmt.Sprint(node, phase, i), Node: node, Phase: phase, Labels: shared})
+				}
+			}
+			add("victim", "", corev1.PodPending, 1)
+			add("tenant", "", corev1.PodPending, c.waiting)
+			add("tenant", "node-1", corev1.PodRunning, c.running)
+			add("tenant", "node-1", corev1.PodSucceeded, c.ended)
+			f.Pods[0].Labels = map[string]string{"app": "a"}
+			if hashed {
+				f.HashNames([]byte("0123456789abcdef"))
+			}
+			before := len(f.Pods)
+			notes := f.Fit()
+			var out bytes.Buffer
+			err := Write(&out, f)
+			if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+				t.Errorf("%s, hashed %t: %v, want %q", name, hashed, err, c.fails)
+			}
+			running, victims := 0, 0
+			for i := range f.Pods {
+				if f.Pods[i].Phase == corev1.PodRunning {
+					running++
+				}
+				if len(f.Pods[i].Labels) == 1 {
+					victims++
+				}
+			}
+			if running != c.running || victims != 1 && c.fails == "" || len(f.Pods) < c.kept {
+				t.Errorf("%s, hashed %t: of %d pods %d stay, %d of those that run, %d of another namespace; %q", name, hashed, before, len(f.Pods), running, victims, notes)
+			}
+			if text := strings.Join(f.Unread, "\n"); hashed && strings.Contains(text, "tenant") || (len(f.Pods) < before) != (len(notes) > 0) && c.running != 1 {
+				t.Errorf("%s, hashed %t: notes %q", name, hashed, text)
+			}
+		}
+	}
+}
+
+// TestFitOfManyNamespaces: the namespace that takes most is found at once, however many there are.
+func TestFitOfManyNamespaces(t *testing.T) {
+	f, began := New(time.Unix(0, 0)), time.Now()
+	for i := range 120_000 {
+		f.Pods = append(f.Pods, Pod{Namespace: fmt.Sprint("n", i%3000), Name: fmt.Sprint(i), Phase: corev1.PodPending})
+	}
+	if notes := f.Fit(); len(f.Pods) != maxPods || len(notes) != 21 || time.Since(began) > 30*time.Second {
+		t.Errorf("%d pods stay, %d notes, after %s", len(f.Pods), len(notes), time.Since(began))
+	}
 }
 
 // TestBounded: a text past the bound ends with an error, and not with a part of it.

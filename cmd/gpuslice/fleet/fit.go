@@ -3,6 +3,8 @@ package fleet
 import (
 	"bytes"
 	"cmp"
+	"container/heap"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -42,69 +44,118 @@ func (s size) part() float64 {
 	return max(float64(s.items)/maxPods, float64(s.bytes)/(room*maxBytes), float64(s.values)/(room*maxValues))
 }
 
-// Slim leaves out of a pod with a node what it demanded of one, and reports whether there was anything. Such a pod must stay: a node
-// without pods may be divided again.
-func (p *Pod) Slim() bool {
-	if p.Node == "" || len(p.Labels)+len(p.NodeSelector)+len(p.Tolerations)+len(p.Spread) == 0 && p.Affinity == nil {
+// slim leaves out of a pod what it demanded of a node, and reports whether there was anything.
+func (p *Pod) slim() bool {
+	if len(p.Labels)+len(p.NodeSelector)+len(p.Tolerations)+len(p.Spread) == 0 && p.Affinity == nil {
 		return false
 	}
 	p.Labels, p.NodeSelector, p.Tolerations, p.Spread, p.Affinity = nil, nil, nil, nil, nil
 	return true
 }
 
-// Fit slims pods, or leaves them out, until Read accepts the others: the largest of the namespace that takes most. So one tenant's pods
-// do not keep a snapshot from being written. It returns how many these are, by namespace.
-func (f *Fleet) Fit() map[string]int {
-	others := sizeOf(f.Pools)
-	others.add(sizeOf(f.Nodes))
-	others.add(sizeOf(f.Quotas))
-	others.add(sizeOf(f.Unread))
-	others.items = 0
-	sizes, taken, all := make([]size, len(f.Pods)), map[string]*size{}, others
-	byNamespace := map[string][]int{} // indexes of pods, the largest last
+// share is what the pods of a namespace take.
+type share struct {
+	size
+	namespace string
+	pods      []int // indexes of those that can go or be slim, the next one last
+}
+
+// shares are a heap: first the largest.
+type shares []*share
+
+func (s shares) Len() int { return len(s) }
+func (s shares) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(s[j].part(), s[i].part()), cmp.Compare(s[i].namespace, s[j].namespace)) < 0
+}
+func (s shares) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *shares) Push(x any)   { *s = append(*s, x.(*share)) }
+func (s *shares) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// Fit leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large, and of
+// the namespace that takes most, those that hold none, and the largest, first. So one tenant's pods do not keep a snapshot from being
+// written. A pod that holds a node stays: a node without pods may be divided again. Fit adds notes to Unread, and returns them.
+func (f *Fleet) Fit() (notes []string) {
+	all := sizeOf(f.Pools)
+	all.add(sizeOf(f.Nodes))
+	all.add(sizeOf(f.Quotas))
+	all.add(sizeOf(f.Unread))
+	all.items = 0
+	sizes, out, left, of := make([]size, len(f.Pods)), make([]bool, len(f.Pods)), map[string]int{}, map[string]*share{}
+	holds := func(i int) bool { return f.Pods[i].Node != "" && !f.Pods[i].Over() }
+	// reduce reports whether a pod is left out, or slim.
+	reduce := func(i int) bool {
+		if out[i] = !holds(i); !out[i] && !f.Pods[i].slim() {
+			return false
+		}
+		left[f.Pods[i].Namespace]++
+		if sizes[i] = (size{}); !out[i] {
+			sizes[i] = sizeOf(&f.Pods[i])
+		}
+		return true
+	}
 	for i := range f.Pods {
-		sizes[i] = sizeOf(&f.Pods[i])
 		namespace := f.Pods[i].Namespace
-		if taken[namespace] == nil {
-			taken[namespace] = &size{}
-		}
-		taken[namespace].add(sizes[i])
-		all.add(sizes[i])
-		byNamespace[namespace] = append(byNamespace[namespace], i)
-	}
-	if all.part() <= 1 {
-		return nil
-	}
-	for _, pods := range byNamespace {
-		slices.SortStableFunc(pods, func(a, b int) int { return cmp.Compare(sizes[a].part(), sizes[b].part()) })
-	}
-	out, left := map[int]bool{}, map[string]int{}
-	for all.part() > 1 && len(taken) > 0 {
-		most := slices.MaxFunc(slices.Sorted(maps.Keys(taken)), func(a, b string) int { return cmp.Compare(taken[a].part(), taken[b].part()) })
-		pods := byNamespace[most]
-		if len(pods) == 0 { // those that are left are slim
-			delete(taken, most)
-			continue
-		}
-		i := pods[len(pods)-1]
-		byNamespace[most] = pods[:len(pods)-1]
-		taken[most].subtract(sizes[i])
-		all.subtract(sizes[i])
-		left[most]++
-		if !f.Pods[i].Slim() {
-			out[i] = true
-			continue
+		if of[namespace] == nil {
+			of[namespace] = &share{namespace: namespace}
 		}
 		sizes[i] = sizeOf(&f.Pods[i])
-		taken[most].add(sizes[i])
+		if sizes[i].bytes <= MaxItem || !reduce(i) {
+			of[namespace].pods = append(of[namespace].pods, i)
+		}
+		of[namespace].add(sizes[i])
 		all.add(sizes[i])
 	}
-	kept := make([]Pod, 0, len(f.Pods)-len(out))
+	most := shares(slices.Collect(maps.Values(of)))
+	heap.Init(&most)
+	if all.part() > 1 {
+		for _, s := range most {
+			slices.SortFunc(s.pods, func(a, b int) int {
+				switch {
+				case holds(a) && !holds(b):
+					return -1
+				case holds(b) && !holds(a):
+					return 1
+				}
+				return cmp.Or(cmp.Compare(sizes[a].part(), sizes[b].part()), cmp.Compare(a, b))
+			})
+		}
+	}
+	for all.part() > 1 && len(most) > 0 {
+		s := most[0]
+		if len(s.pods) == 0 {
+			heap.Pop(&most)
+			continue
+		}
+		i := s.pods[len(s.pods)-1]
+		s.pods = s.pods[:len(s.pods)-1]
+		before := sizes[i]
+		if reduce(i) {
+			s.subtract(before)
+			s.add(sizes[i])
+			all.subtract(before)
+			all.add(sizes[i])
+			heap.Fix(&most, 0)
+		}
+	}
+	kept := make([]Pod, 0, len(f.Pods))
 	for i := range f.Pods {
 		if !out[i] {
 			kept = append(kept, f.Pods[i])
 		}
 	}
 	f.Pods = kept
-	return left
+	namespaces := slices.SortedFunc(maps.Keys(left), func(a, b string) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
+	const named = 20
+	for _, namespace := range namespaces[:min(len(namespaces), named)] {
+		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, or its pods take most of what a snapshot can hold", namespace, left[namespace], MaxItem>>10))
+	}
+	if more := len(namespaces) - named; more > 0 {
+		notes = append(notes, fmt.Sprintf("so are pods of %d more namespaces", more))
+	}
+	f.Unread = append(f.Unread, notes...)
+	return notes
 }

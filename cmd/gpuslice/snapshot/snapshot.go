@@ -68,15 +68,20 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if len(f.Unread) > 0 {
-		fmt.Fprintln(s.Err, "The snapshot is not complete.")
-	}
-	summary := fmt.Sprintf("%d nodes with GPUs, %d pods that request GPUs", len(f.Nodes), len(f.Pods))
+	unread := f.Unread
 	if o.hash {
 		key := make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
 		f.HashNames(key)
 	}
+	notes := f.Fit() // hashes are longer than most names
+	for _, note := range notes {
+		fmt.Fprintln(s.Err, note)
+	}
+	if len(unread)+len(notes) > 0 {
+		fmt.Fprintln(s.Err, "The snapshot is not complete.")
+	}
+	summary := fmt.Sprintf("%d nodes with GPUs, %d pods that request GPUs", len(f.Nodes), len(f.Pods))
 	if err := cli.WriteFile(o.output, s.Out, func(out io.Writer) error { return fleet.Write(out, f) }); err != nil {
 		return err
 	}

@@ -124,7 +124,8 @@ func TestLargePod(t *testing.T) {
 		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
 		r.addPod(p)
 	}
-	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], "pod team/large is left out") {
+	r.out.Fit()
+	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], "pods of namespace team are left out") {
 		t.Errorf("%d pods, %q", len(r.out.Pods), r.out.Unread)
 	}
 	if err := fleet.Write(io.Discard, r.out); err != nil {
@@ -149,7 +150,7 @@ func TestManyLargePods(t *testing.T) {
 	const others = 3000
 	add("others", others, nil)
 	add("hostile", 200, tolerations)
-	r.fit()
+	r.out.Fit()
 	if err := fleet.Write(io.Discard, r.out); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestNotesOnPods(t *testing.T) {
 		r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i), Annotations: map[string]string{api.AnnotationPromise: "{"}}})
 	}
 	r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "odd", Annotations: map[string]string{api.AnnotationPromise: "{"}}})
-	r.fit()
+	r.noteMore()
 	if n := len(r.out.Unread); n > 30 || !strings.Contains(strings.Join(r.out.Unread, "\n"), "pod other/odd: ") || !strings.Contains(r.out.Unread[n-1], "namespace hostile: notes on 29990 more pods") {
 		t.Errorf("%d notes, %.300q", n, r.out.Unread[max(0, n-2):])
 	}
@@ -191,7 +192,7 @@ func TestRunningPodsStay(t *testing.T) {
 			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
 			r.addPod(p)
 		}
-		r.fit()
+		r.out.Fit()
 		if err := fleet.Write(io.Discard, r.out); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -3,7 +3,6 @@ package source
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,16 +36,7 @@ func (r *reader) addPod(p *corev1.Pod) {
 		gpus = gpus || strings.HasPrefix(name, nvidia.ResourcePrefix)
 	}
 	if gpus {
-		out := podOf(p, given, requests)
-		if large(p, &out) {
-			problem := fmt.Sprintf(": its labels and constraints are larger than %d KiB", fleet.MaxItem>>10)
-			if !out.Slim() || large(p, &out) {
-				r.notePod(p, " is left out"+problem)
-				return
-			}
-			r.notePod(p, " is without them"+problem)
-		}
-		r.out.Pods = append(r.out.Pods, out)
+		r.out.Pods = append(r.out.Pods, podOf(p, given, requests))
 		r.usages.Add(p)
 		return
 	}
@@ -57,15 +47,6 @@ func (r *reader) addPod(p *corev1.Pod) {
 		n.Others.Plus(requests)
 		n.Others[string(corev1.ResourcePods)]++
 	}
-}
-
-// large reports whether a pod is more than a snapshot can hold: one tenant's pod must not keep the snapshot from being written.
-func large(p *corev1.Pod, out *fleet.Pod) bool {
-	if p.Size() < fleet.MaxItem/16 { // as JSON, too, it is smaller then
-		return false
-	}
-	text, err := json.Marshal(out)
-	return err != nil || len(text) > fleet.MaxItem
 }
 
 func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) fleet.Pod {

@@ -124,7 +124,7 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, e
 	if err := r.readQuotas(ctx); err != nil {
 		return nil, err
 	}
-	r.fit()
+	r.noteMore()
 	r.out.Sort()
 	return r.out, nil
 }
@@ -142,16 +142,12 @@ func (r *reader) notePod(p *corev1.Pod, problem string) {
 	}
 }
 
-// fit leaves out pods and notes that a snapshot cannot hold.
-func (r *reader) fit() {
+// noteMore counts the pods on which notes are left out.
+func (r *reader) noteMore() {
 	for _, namespace := range slices.Sorted(maps.Keys(r.odd)) {
 		if more := r.odd[namespace] - maxPodNotes; more > 0 {
 			r.note(fmt.Sprintf("namespace %s: notes on %d more pods are left out", namespace, more))
 		}
-	}
-	left := r.out.Fit()
-	for _, namespace := range slices.Sorted(maps.Keys(left)) {
-		r.note(fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they have a node, the largest first (%d): its pods take most of what a snapshot can hold", namespace, left[namespace]))
 	}
 }
 
