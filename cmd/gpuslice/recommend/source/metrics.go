@@ -24,6 +24,7 @@ const (
 const (
 	warningsOfHour     = "warnings:increase1h"
 	terminationsOfHour = "terminations:increase1h"
+	killsOfHour        = "kube_terminations:increase1h" // of kube-state-metrics
 )
 
 // metricUse takes a sample of a series.
@@ -43,6 +44,7 @@ var metricUses = map[string]metricUse{
 	"gpuslice_guard_terminations_total": useCounter(terminated),
 	warningsOfHour:                      useHours(nearLimit),
 	terminationsOfHour:                  useHours(terminated),
+	killsOfHour:                         useHours(terminated),
 	lastTerminated:                      useCounter(terminated),
 	dcgmUsed:                            (*Records).add, // MiB
 	dcgmFree:                            useFree,

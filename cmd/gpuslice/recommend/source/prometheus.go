@@ -178,7 +178,7 @@ var queries = []struct{ metric, query string }{
 	{"gpuslice_agent_memory_slice_bytes", `max by (` + by + `device) (last_over_time({__name__=~"gpuslice_(agent|guard)_memory_slice_bytes"}[1h]))`},
 	{warningsOfHour, riseOf("warnings_total")},
 	{terminationsOfHour, riseOf(`terminations_total{result="terminated"}`)},
-	{terminationsOfHour, killed},
+	{killsOfHour, killed},
 	{podOwner, `max by (` + by + `owner_kind,owner_name) (last_over_time(kube_pod_owner{owner_kind!~"Node|ReplicaSet|StatefulSet|<none>"}[1h]))`},
 	{"vllm:kv_cache_usage_perc", `max by (` + by + `device) (` + highest("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage") + `)`},
 }

@@ -145,6 +145,28 @@ func TestHostileSeries(t *testing.T) {
 	}
 }
 
+// TestKills: the kills that kube-state-metrics reports count for the containers that it names, not for itself.
+func TestKills(t *testing.T) {
+	const kill = `"namespace":"monitoring","pod":"kube-state-metrics-0","container":"exporter","exported_namespace":"a","exported_pod":"web-7f9c6d5b4-bbcdf","exported_container":"main"`
+	until := time.Unix(1_700_086_400, 0)
+	p := at(t, func(r *http.Request) (*http.Response, error) {
+		switch q := r.URL.Query().Get("query"); {
+		case q == killed:
+			return respond(http.StatusOK, matrix(one(kill, `[[1700003599,"1"]]`)))
+		case strings.Contains(q, "memory_used_bytes"):
+			return respond(http.StatusOK, matrix(one(agentUsed, pairs(8<<30))))
+		}
+		return respond(http.StatusOK, matrix())
+	})
+	records, err := p.Read(t.Context(), api.SystemNamespace, until.Add(-time.Hour), until, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := records.All(); len(all) != 1 || all[0].Key != (Key{"a", "web", "main"}) || all[0].Events.Terminated != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestAnswered takes the reason from what answers: Prometheus, the API server before it, or a proxy.
 func TestAnswered(t *testing.T) {
 	for text, want := range map[string]string{
