@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,8 +125,14 @@ func leftOut(r *source.Records) string {
 	if r.Unnamed > 0 {
 		texts = append(texts, fmt.Sprintf("%d series that name no pod", r.Unnamed))
 	}
-	if r.LeftOut > 0 {
-		texts = append(texts, fmt.Sprintf("series with longer names than objects have, or too many beside those of other namespaces (%d)", r.LeftOut))
+	if len(r.LeftOut) > 0 {
+		var of []string
+		for _, namespace := range slices.SortedFunc(maps.Keys(r.LeftOut), func(a, b string) int {
+			return cmp.Or(cmp.Compare(r.LeftOut[b], r.LeftOut[a]), cmp.Compare(a, b))
+		}) {
+			of = append(of, fmt.Sprintf("%d of namespace %q", r.LeftOut[namespace], namespace))
+		}
+		texts = append(texts, fmt.Sprintf("series with longer names than objects have, or too many beside those of other namespaces (counted in each answer: %s)", cli.First(5, of)))
 	}
 	if r.Dropped > 0 {
 		texts = append(texts, fmt.Sprintf("samples without a valid amount of memory, or later than this clock (%d)", r.Dropped))

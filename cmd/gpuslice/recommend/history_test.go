@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/recommend/source"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/sizing"
 )
@@ -311,6 +312,14 @@ func TestPatchOfKinds(t *testing.T) {
 		if err := printPatches(cli.Streams{Out: &out, Err: &out}, []item{i}); err != nil || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "gpuslice.dev/memory: 4Gi") {
 			t.Errorf("%s: error %v, want %q in\n%s", kind, err, want, &out)
 		}
+	}
+}
+
+// TestLeftOut names the namespaces whose series are left out, five of them, and shows no character that moves a terminal's cursor.
+func TestLeftOut(t *testing.T) {
+	got := leftOut(&source.Records{LeftOut: map[string]int{"a": 1, "b": 3, "c\x1b[2J": 2, "d": 1, "e": 1, "f": 1, "": 1}})
+	if want := `counted in each answer: 3 of namespace "b", 2 of namespace "c\x1b[2J", 1 of namespace "", 1 of namespace "a", 1 of namespace "d" and 2 more)`; !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -290,7 +290,7 @@ func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 	if s == nil {
 		var err error
 		if s, err = r.seriesOf(name, l); r.server && (errors.Is(err, ErrTooMuch) || errors.Is(err, errName)) {
-			r.LeftOut++
+			r.leaveOut(l.namespace)
 			return ignore, nil
 		} else if err != nil {
 			return nil, err

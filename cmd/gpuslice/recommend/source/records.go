@@ -62,8 +62,9 @@ type Records struct {
 	Dropped int
 	// Unnamed is how many series named no pod and no container.
 	Unnamed int
-	// LeftOut is how many series of a server had longer names than objects have, or no room beside those of other namespaces.
-	LeftOut int
+	// LeftOut is how many series of a server had longer names than objects have, or no room beside those of other namespaces, in all of
+	// its answers, by namespace; "": of others, or of none.
+	LeftOut map[string]int
 
 	server bool // tenants wrote labels: what is odd is left out, where it would be an error in files
 	room   room
@@ -85,7 +86,7 @@ func (r *Records) dcgm() *Records {
 
 // NewRecords returns records of no workload.
 func NewRecords() *Records {
-	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{},
+	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{}, LeftOut: map[string]int{},
 		room: room{series: crowd[string]{most: MaxSeries}, workloads: crowd[Key]{most: MaxWorkloads}}}
 }
 
@@ -191,7 +192,10 @@ func (r *Records) addMissing(others *Records) {
 			r.series[name] = s
 		}
 	}
-	r.Dropped, r.Unnamed, r.LeftOut = r.Dropped+others.Dropped, r.Unnamed+others.Unnamed, r.LeftOut+others.LeftOut
+	r.Dropped, r.Unnamed = r.Dropped+others.Dropped, r.Unnamed+others.Unnamed
+	for namespace, n := range others.LeftOut {
+		r.LeftOut[namespace] += n
+	}
 }
 
 // podOf is a pod of a workload.

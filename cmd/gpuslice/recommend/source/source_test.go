@@ -10,8 +10,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pairs is what a series has: value at each hour of a day.
@@ -93,6 +95,32 @@ func TestForgedNames(t *testing.T) {
 	}
 	if all := r.All(); len(all) != 1 || all[0].Key != (Key{"a", "web", "main"}) {
 		t.Errorf("agents elsewhere: %+v", all)
+	}
+}
+
+// TestRoom: the namespace that has most gives up room, of equal ones the first by name, however many namespaces there are.
+func TestRoom(t *testing.T) {
+	for range 50 {
+		r, all := NewRecords(), map[string]int{}
+		r.server = true
+		c := crowd[string]{most: 9}
+		for _, name := range []string{"c1", "c2", "c3", "b1", "b2", "b3", "a1", "a2", "a3", "d1", "d2", "d3"} {
+			if fit(r, &c, all, name[:1], name) == nil {
+				all[name] = 1
+			}
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "a1 a2 b1 b2 c1 c2 c3 d1 d2" || fmt.Sprint(r.LeftOut) != "map[a:1 b:1]" {
+			t.Fatalf("%s, left out: %v", got, r.LeftOut)
+		}
+	}
+	r, all, c := NewRecords(), map[int]int{}, crowd[int]{most: MaxSeries}
+	r.server = true
+	began := time.Now()
+	for n := range 2 * MaxSeries {
+		_ = fit(r, &c, all, fmt.Sprint(n%(MaxSeries/4)*(n/MaxSeries*3+1)), n)
+	}
+	if took := time.Since(began); took > time.Minute || c.all != MaxSeries {
+		t.Errorf("%d after %s", c.all, took)
 	}
 }
 
