@@ -113,12 +113,12 @@ func withheld(s State, in Sample, o Order, l limits.Limits) string {
 	if o.forIdleness() {
 		return withheldFromIdle(in, d, o)
 	}
-	c, sliced := shareOf(l, o.Container, d, s.Usages)
+	c, limited := shareOf(l, o.Container, d, s.Usages)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == c.Name && p.same(o.Process) && p.Known
 	})
 	switch {
-	case !sliced || !listed:
+	case !limited || !listed:
 		return "the device no longer listed it when it was sampled again"
 	case !over(s, in, d, o, c, l):
 		return "it was no longer over its limit when it was sampled again"

@@ -8,9 +8,10 @@ import (
 )
 
 // Step returns the state after a sample, the next order and the events to report,
-// in order. An order that terminates names a process that the sample lists in a
-// container the limits name, or such a container. A sample that is not newer than
-// the last is no evidence; only its outcome is applied.
+// in order. An order to terminate names a process that the sample lists, or the
+// container of such processes. That container may have no slice: it is held to the
+// rest of the pod's slices. A sample that is not newer than the last is no evidence;
+// only its outcome is applied.
 //
 // It is a chain: each function reads the state as the ones before left it, and
 // returns its changes.

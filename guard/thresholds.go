@@ -8,8 +8,8 @@ const (
 	warnAfter        = 2                // samples near the limit before the owner is warned
 	belowMargin      = 5                // points below the warning threshold that count as clearly below
 	belowPeriod      = 5 * time.Second  // clearly below for this long re-arms the warning
-	finalSamples     = 4                // before the signal, until one still finds the target over its limit
+	finalSamples     = 4                // before the signal, at most: one that finds the target still over its limit is enough
 	releasePeriod    = 15 * time.Second // a terminated process's memory should be released by then
-	drainFactor      = 10               // times as long within its limit as over it makes a container's time over it forgotten
-	fullPercent      = 99               // of a device in use from which an allocation fails for want of room
+	drainFactor      = 10               // a container's time over its limit is forgotten this many times as slowly as it adds up
+	fullPercent      = 99               // percent of a device in use, from which an allocation fails for want of room
 )
