@@ -50,7 +50,7 @@ func run(ctx context.Context, o options, p process) int {
 	}
 	servers.Go(func() { r.watchIntruders(ctx, &proc.Intruders{Table: table, DryRun: l.DryRun}) })
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
-		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
+		Sampler: timedSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
 			if driver.Updated() || r.probes.isOverdue() {
 				stop()
 			}
@@ -99,18 +99,18 @@ func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
 		Daemon: mps.Control{Program: l.MPSControl, PipeDirectory: l.MPSPipeDirectory}}
 }
 
-// podSampler measures the samples of another sampler. Where the pod does not
-// share its PID namespace that one sees no tenant, which must not pass for a pod
-// that uses nothing.
-type podSampler struct {
+// timedSampler times the samples of another sampler. Where the pod does not share
+// its PID namespace that one sees no tenant, which must not pass for a pod that
+// uses nothing.
+type timedSampler struct {
 	guard.Sampler
 	recorder *recorder
-	shared   bool
+	shared   bool   // the pod shares its PID namespace
 	after    func() // is called after each sample
 }
 
 // Sample implements guard.Sampler.
-func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
+func (s timedSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
 	began := time.Now()
 	sample := s.Sampler.Sample(ctx, maxAge)
 	s.recorder.observeDuration(time.Since(began))

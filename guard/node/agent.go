@@ -125,7 +125,7 @@ func (a *Agent) follow() {
 
 func (a *Agent) begin(p Pod) *enforced {
 	e := &enforced{pod: p, seen: map[string]bool{}}
-	e.guard = &guard.Guard{Limits: p.Limits, Reporter: a.Reporter.Pod(p), Sampler: podSampler{a, e}, Terminator: terminator{a, e}}
+	e.guard = &guard.Guard{Limits: p.Limits, Reporter: a.Reporter.Pod(p), Sampler: finalSampler{a, e}, Terminator: terminator{a, e}}
 	return e
 }
 
@@ -137,15 +137,16 @@ func (a *Agent) idle(ctx context.Context, p Pod, again bool) []guard.Idle {
 	return a.Idle(ctx, p.UID, again)
 }
 
-// podSampler samples once more for a pod, between the pidfd and the signal.
-type podSampler struct {
+// finalSampler samples once more for a pod, between the pidfd and the signal. The
+// samples before that come from Agent.advance, one for all pods.
+type finalSampler struct {
 	agent *Agent
 	pod   *enforced
 }
 
 // Sample implements guard.Sampler. It is no evidence where the pod is promised
 // something else by then.
-func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
+func (s finalSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
 	sample := s.agent.sampler.sample(ctx, maxAge).of(s.pod.pod, s.pod.seen)
 	if now, promised := s.agent.Pods.Promise(s.pod.pod.UID); sample.Fault == "" && (!promised || !now.gives(s.pod.pod)) {
 		sample.Fault = "the pod was promised something else by now"
