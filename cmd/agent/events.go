@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/node"
 )
 
-// Reasons of the Events on pods.
+// Reasons of the Events on pods, and on the node.
 const (
 	reasonNearLimit     = "GPUSliceNearLimit"
 	reasonTerminated    = "GPUSliceTerminated"
@@ -35,7 +35,7 @@ const remedy = "; use less memory, or request a larger slice with the label gpus
 // idleRemedy is the remedy for the owner of a slice in which nothing ran.
 const idleRemedy = "; start it again when it has something to run, or have the policy's idle.terminate raised"
 
-// eventOf returns reason, type and message of the Event about a guard's report.
+// eventOf returns type, reason and message of the Event that reports a guard's event to the owner of the pod.
 func eventOf(e guard.Event) (eventType, reason, message string) {
 	warning := func(reason string) (string, string, string) { return corev1.EventTypeWarning, reason, e.Message() }
 	switch e.Kind {
