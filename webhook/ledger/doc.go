@@ -16,10 +16,10 @@
 // includes the requests that have arrived since. For some seconds after a conflict, a replica that has written for several requests
 // waits for twice the time that the write took, so that others can write.
 //
-// A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for
-// ReservationTTL, since it does not know the others' reservations. If every replica that used the ledger in the last
-// minute is gone too, nobody knows that it existed, and pods that were being created at that moment are not counted
-// until the next list.
+// A ledger that is deleted or corrupted is rebuilt from a list. Its reservations are lost, so that every replica admits
+// nothing for ReservationTTL, by NotBefore of the new ledger. Who reads a corrupted ledger notices that; a deleted one is
+// missed by the replicas that used it in the last minute. If they are gone too, nobody knows that it existed, and pods
+// that were being created at that moment are not counted until the next list.
 //
 // # When pods are listed (round.go)
 //
@@ -47,12 +47,14 @@
 //
 // # Why there are two lines (worker.go)
 //
-// A list of thousands of pods takes seconds. Requests that need one wait in a line of their own, and those that fit without it are
-// admitted meanwhile. The two lines of a worker take turns. A turn ends before its line waits, and before it lists for a ledger that
-// the list can be compared with.
+// A list of thousands of pods takes seconds. Every request begins in the line admits. Those that need a list move to the line lists,
+// and those that fit without one are admitted meanwhile. The two lines of a worker take turns: a turn ends before its line waits, and
+// before the line lists reads its list.
 //
 // So under load the ledger is written, by this replica or another, while pods are listed. The list then serves for the later version
-// too: the ledger stores the resource version of each namespace's part of its base. Of each namespace the newer part stays.
+// too: the ledger stores the resource version of each namespace's part of its base. Of each namespace the newer part stays. A ledger
+// without these versions cannot be compared with a list, which a write meanwhile would make useless: there the line admits lists
+// itself, and keeps its turn.
 //
 // # Expiry (state.go)
 //

@@ -146,7 +146,7 @@ func withoutDenials(replies []reply) []reply {
 	return slices.DeleteFunc(replies, func(p reply) bool { return p.answer.Decision == Exceeded })
 }
 
-// list lists namespaces. Line lists has no turn meanwhile.
+// list lists namespaces. The line "lists" has no turn meanwhile.
 func (r *round) list(ctx context.Context, namespaces []string) (Listing, error) {
 	if r.line == &r.lists {
 		r.endTurn()

@@ -193,14 +193,14 @@ func (s State) NotNewerThan(found []Namespace) bool {
 	return s.HasRevisions(namesOf(found)) && !s.newerThan(found)
 }
 
-// newerThan reports whether s is newer than a list or view in one of its namespaces, or may be. If the list began after s was read,
-// its resource versions have another origin: etcd or the ledger was restored.
+// newerThan reports whether s is newer than a list or view in one of its namespaces, or may be. A list that began after s was read
+// cannot be older: if its resource versions are, etcd or the ledger was restored.
 func (s State) newerThan(found []Namespace) bool {
 	return slices.ContainsFunc(found, func(n Namespace) bool { return n.Revision == 0 || n.Revision < s.Revisions[n.Name] })
 }
 
 // HasRevisions reports whether s has a revision of each of these namespaces, counts no others and has lost nothing. A list or view
-// can then be compared with it: resource versions of pods are compared with each other alone.
+// can then be compared with it: both have resource versions of pods.
 func (s State) HasRevisions(namespaces []string) bool {
 	unknown := func(name string) bool { return s.Revisions[name] == 0 }
 	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)

@@ -83,10 +83,10 @@ func decodeOf(budgetKey string, object Object) (State, error) {
 }
 
 // remember keeps the ledger that was read or written, so that a loss is noticed.
-func (n *line) remember(h storedLedger) {
-	n.last, n.stale = h, false
+func (n *line) remember(stored storedLedger) {
+	n.last, n.stale = stored, false
 	n.mu.Lock()
-	n.reservations = len(h.state.Reservations)
+	n.reservations = len(stored.state.Reservations)
 	n.mu.Unlock()
 }
 
@@ -127,9 +127,9 @@ func (n *line) write(ctx context.Context, from storedLedger, next State) (stored
 		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", n.key, err)
 	}
 	object.Data = data
-	h := storedLedger{object: object, state: next, readAt: time.Now()}
-	n.remember(h)
-	return h, nil
+	written := storedLedger{object: object, state: next, readAt: time.Now()}
+	n.remember(written)
+	return written, nil
 }
 
 // afterLoss returns s, read in place of a remembered ledger that was deleted or corrupted, with the remembered reservations.

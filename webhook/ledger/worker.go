@@ -29,8 +29,8 @@ type waiter struct {
 func (w *waiter) canceled() bool { return w.ctx.Err() != nil }
 
 // worker serves one budget in this replica. A list of thousands of pods takes seconds: requests that need one wait in a line apart
-// from those that do not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. Line lists
-// also lists outside of it.
+// from those that do not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. The line
+// "lists" also reads its lists outside of it.
 type worker struct {
 	ledger *Ledger
 	key    string
