@@ -118,7 +118,7 @@ func (r reviewer) record(ctx context.Context, handler string, d policies.Decisio
 	log.Info("decided", "outcome", d.Outcome, "ifEnforced", d.IfEnforced, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
 }
 
-// reportRequested is the decision about such a request.
+// reportRequested is the decision about the dry run of a pod that requests a report: the validating webhook answers it.
 func reportRequested() policies.Decision {
 	return policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: "report request"}
 }
@@ -128,7 +128,7 @@ func (r reviewer) handle(ctx context.Context, req review.Request, create, update
 	switch {
 	case req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}):
 		return review.Answer{}, review.Faultf(http.StatusBadRequest, "only pods of v1 are reviewed here, not %s", req.Kind.Kind)
-	case req.Namespace == r.Namespace:
+	case req.Namespace == r.Namespace: // gpuslice's own pods stay as they are
 	case req.Operation == admissionv1.Create && req.SubResource == "":
 		return create(ctx, req)
 	case req.Operation == admissionv1.Update:
