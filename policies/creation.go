@@ -100,7 +100,7 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 
 // checkNames denies a container of the author's own under our names if something requests a slice: those containers are
 // rewritten, so it would vanish from the pod, or get a GPU that nothing watches. Check, guard and recorders among the init
-// containers may have come with a copy; where they alone request a GPU they have not.
+// containers may come from a copied pod, and pass; if no other container requests a GPU and they do, they are the author's own.
 func (c *creation) checkNames() Decision {
 	spec := &c.in.Pod.Spec
 	requests := func(container *corev1.Container) bool { return request.RequestsGPU(container, c.in.Pools) }

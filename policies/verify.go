@@ -126,8 +126,8 @@ func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation 
 		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
 }
 
-// checkPromisedTier holds the promise to the weakest tier of the policy in force. Whether that is proven counts when the slice is
-// planned: it is of pools, and a driver that is updated takes nothing from a pod that runs.
+// checkPromisedTier holds the promise to the weakest tier of the policy in force. A proof counts when the slice is
+// planned, since it is of a pool: a driver that is updated there takes nothing from a pod that runs.
 func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil

@@ -20,14 +20,14 @@ type candidate struct {
 	guard      guardPlan
 	waste      quantity.MiB
 	order      int          // of the strategy in the policy
-	instances  []*candidate // of which a container gets an instance instead, where one is free; none: there is no choice
+	instances  []*candidate // from which a container gets an instance instead, where one is free; empty: there is no choice
 }
 
 // placed is one container of the pod on the pool it would use.
 type placed struct {
 	want
 	pool      *pools.Pool
-	share     quantity.Devices // of a device, that one unit of the pool's resource is
+	share     quantity.Devices // the part of a device in one unit of the pool's resource
 	size      sizeOn
 	profile   frameworks.Result
 	tiers     []api.Tier
@@ -47,7 +47,7 @@ type want struct {
 	resolved api.Size
 	class    string       // of policy, that the request was sized by
 	sizedBy  string       // the history, in words; "": none
-	most     quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
+	most     quantity.MiB // of a size that the pod does not request: policy's limit cuts it; 0: no limit
 	spec     *corev1.Container
 	nearest  bool // an amount that a MIG profile has in its name gets that instance
 	init     bool // it ends, or is ready, before the others start
@@ -85,7 +85,7 @@ func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, 
 	return fitting, unfit
 }
 
-// otherwiseShared are the pools that are shared in a way that policy or the pod does not come to, or that nobody knows.
+// otherwiseShared lists the pools whose strategy is unknown, not allowed by policy, or not the one that the pod requests.
 func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 	for i := range in.Pools {
 		p := &in.Pools[i]
