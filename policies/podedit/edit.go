@@ -80,9 +80,9 @@ func (l editList) apply(pod *corev1.Pod, old, next *promise.Promise) *corev1.Pod
 	return out
 }
 
-// checked denies a Promise that was read if its pod requested resources of no other system: whoever writes a pod writes
-// a Promise too, and Revert parses their quantities and puts them back. Restore does not. The resources that a newer
-// build reads are unknown.
+// checked returns an error for a Promise that was read if it records, as another system's, resources that none has: whoever
+// writes a pod can write a Promise too, and Revert parses their quantities and puts them back. Restore does not, and goes
+// without this check. The resources that a newer build reads are unknown.
 func checked(p *promise.Promise, err error) (*promise.Promise, error) {
 	if err != nil || p.Newer() {
 		return p, err

@@ -143,11 +143,11 @@ func (p *Promise) Encode() string {
 // this build does not know (it reads its own version and the one before).
 func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 
-// DecodeNewer is Decode that also reads a newer version, as far as this build knows it: for who trusts the text.
+// DecodeNewer is Decode that also reads a newer version, as far as this build knows it: for callers that trust the text.
 func DecodeNewer(text string) (*Promise, error) { return decodeAny(text, true) }
 
-// decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature. The volumes, which alone
-// have quantities, are read last: whoever writes a pod writes the annotation, and "1e-10000000" takes seconds. Names in a promise are the
+// decodeAny reads the annotation. A newer version is read as far as it is known, for callers that trust the text. The volumes, which
+// alone have quantities, are read last: whoever writes a pod writes the annotation, and "1e-10000000" takes seconds. Names in a promise are the
 // author's, and a container may be called 1e1000.
 func decodeAny(text string, newer bool) (*Promise, error) {
 	if len(text) > MaxText {
