@@ -11,7 +11,8 @@ type Spelling struct {
 	Doc    string
 	// Resources are resources of containers, Words annotations and labels of pods, Selectors keys of a pod's node selector.
 	Resources, Words, Selectors map[string]reading
-	// Sized are beginnings of resources, and Named of annotations, that go on with a size or with a container's name.
+	// Sized are beginnings of resources, and Named of annotations, that go on with a size or with a container's name. Find
+	// knows one of each: nos's and NVIDIA's.
 	Sized map[string]sized
 	Named map[string]named
 	// Schedulers are the system's own: a pod that names one waits for it.
