@@ -26,6 +26,7 @@ const (
 	whyOptedOut     = "share disabled"
 	whyExclusive    = "several GPUs, left exclusive"
 	whyMirror       = "mirror pod"
+	whyNewer        = "as a newer version promised"
 )
 
 // MaxContainers bounds the containers of a pod that gets a slice.

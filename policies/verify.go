@@ -21,17 +21,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Why pods pass that Verify looks at: stable words for metrics.
-const (
-	whyAsPromised = "as promised"
-	whyNewer      = "as a newer version promised"
-)
+// whyAsPromised is why Verify lets a pod pass: stable words for metrics, as those of decide.go.
+const whyAsPromised = "as promised"
 
 // Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the trusted one on it
-// (Keys.PromiseOf), nil if there is none. Such a pod must be as it was promised, and the tamper rules, limits and
-// minimum enforcement of the policy now in force must hold for it: they are checked against the promise, and nothing is
-// planned again, nor proof demanded. A later change of policy or nodes is no reason to deny it: its slice was
-// allocated. A pod without a promise must not be one that Decide would have rewritten.
+// (Keys.PromiseOf), nil if there is none. Such a pod must be as it was promised, and the tamper rules, strategies,
+// limits and minimum enforcement of the policy now in force must hold for it: they are checked against the promise, and
+// nothing is planned again, nor proof demanded. Other changes of policy or nodes since then are no reason to deny it: its
+// slice was allocated. A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *promise.Promise) Decision {
