@@ -64,7 +64,7 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 		d.Warnings = append(d.Warnings, notes...)
 		return d, nil
 	}
-	request := request(ctx, pod, counted)
+	request := requestOf(ctx, pod, counted)
 	answer := c.Reserver.Reserve(ctx, request)
 	c.Metrics.CountQuotaRequest(answer.Decision)
 	switch answer.Decision {
@@ -85,8 +85,8 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 	return d, nil
 }
 
-// request is the request to the ledger.
-func request(ctx context.Context, pod Pod, counted NamespaceQuota) ledger.Request {
+// requestOf is the request to the ledger about a pod.
+func requestOf(ctx context.Context, pod Pod, counted NamespaceQuota) ledger.Request {
 	request := ledger.Request{
 		Budget: counted.Budget, Quota: counted.Limits, PodUID: string(pod.Pod.UID), Name: pod.Pod.Name, NamespaceUID: counted.NamespaceUID,
 		Holding: holdingOf(pod.Input, pod.Promise), DryRun: pod.DryRun,
