@@ -78,7 +78,7 @@ func TestDeliveries(t *testing.T) {
 func TestPublisherOverdue(t *testing.T) {
 	t.Parallel()
 	f, path := statusFileIn(t)
-	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), arrivals: deliveries{path: observationIn(t)}}
+	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), deliveries: deliveries{path: observationIn(t)}}
 	p.enqueueTermination(ended)
 	p.observe(guard.State{})
 	if err := f.awaitUpdate(func(s *probeStatus) { s.answer(livenessProbe, proc.SinceBoot()) }); err != nil {
@@ -90,7 +90,7 @@ func TestPublisherOverdue(t *testing.T) {
 	if p.isOverdue() {
 		t.Error("overdue at once")
 	}
-	p.arrivals.undelivered[0].dueAt = 0
+	p.deliveries.undelivered[0].dueAt = 0
 	p.observe(guard.State{Usages: []guard.Usage{{OverSince: time.Now()}}})
 	if p.isOverdue() {
 		t.Error("overdue while a container is over its limit")
@@ -160,7 +160,7 @@ func TestRepeats(t *testing.T) {
 func TestPublisherRepeats(t *testing.T) {
 	t.Parallel()
 	f, _ := statusFileIn(t)
-	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), arrivals: deliveries{path: observationIn(t)}}
+	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), deliveries: deliveries{path: observationIn(t)}}
 	blind := guard.State{Late: "the driver does not answer"}
 	probe := func() (text string) {
 		if err := f.awaitUpdate(func(s *probeStatus) { text = s.answer(livenessProbe, proc.SinceBoot()).Text }); err != nil {
@@ -172,7 +172,7 @@ func TestPublisherRepeats(t *testing.T) {
 	if got := probe(); got != "ok" {
 		t.Errorf("at once: %q", got)
 	}
-	p.arrivals.repeatAt = 1
+	p.deliveries.repeatAt = 1
 	p.observe(blind)
 	if got := probe(); !strings.HasPrefix(got, cannotEnforce) {
 		t.Errorf("after a while: %q", got)

@@ -17,16 +17,16 @@ const publishPeriod = 5 * time.Second
 // publisher writes the answers to probes into the status file. It is safe for
 // concurrent use, and never waits for a probe.
 type publisher struct {
-	file      *statusFile   // nil: it could not be opened, and probes fail
-	longest   time.Duration // that a termination may take
-	log       *slog.Logger
-	mu        sync.Mutex
-	status    probeStatus // the guard's own; its messages are not in the file yet
-	written   time.Duration
-	failed    bool
-	beganWith *guard.Order
-	arrivals  deliveries
-	overdue   bool
+	file       *statusFile   // nil: it could not be opened, and probes fail
+	longest    time.Duration // that a termination may take
+	log        *slog.Logger
+	mu         sync.Mutex
+	status     probeStatus // the guard's own; its messages are not in the file yet
+	written    time.Duration
+	failed     bool
+	beganWith  *guard.Order
+	deliveries deliveries
+	overdue    bool
 }
 
 // observe notes that the loop goes on, and its present step.
@@ -42,10 +42,10 @@ func (p *publisher) observe(s guard.State) {
 		p.status.StuckFrom = p.status.SampledAt + p.longest
 	}
 	p.beganWith = s.InProgress
-	if p.arrivals.isToRepeat(p.status.NotEnforcing, p.status.SampledAt) {
+	if p.deliveries.isToRepeat(p.status.NotEnforcing, p.status.SampledAt) {
 		p.status.enqueue(cannotEnforce + p.status.NotEnforcing)
 	}
-	p.overdue = isQuiet(s) && p.arrivals.overdue(p.status.SampledAt)
+	p.overdue = isQuiet(s) && p.deliveries.overdue(p.status.SampledAt)
 	changed := p.status.NotEnforcing != before.NotEnforcing || p.status.StuckFrom != before.StuckFrom || len(p.status.Pending) > 0
 	if changed || p.status.SampledAt-p.written >= publishPeriod {
 		p.publish()
@@ -63,7 +63,7 @@ func (p *publisher) enqueue(message string) {
 // enqueueTermination adds a message that has to arrive at the API server.
 func (p *publisher) enqueueTermination(message string) {
 	p.mu.Lock()
-	p.arrivals.add(message, proc.SinceBoot())
+	p.deliveries.add(message, proc.SinceBoot())
 	p.mu.Unlock()
 	p.enqueue(message)
 }
@@ -83,7 +83,7 @@ func (p *publisher) publish() {
 	}
 	err := p.file.update(func(shared *probeStatus) {
 		own := p.status
-		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom, shared.Undelivered = own.SampledAt, own.NotEnforcing, own.StuckFrom, p.arrivals.messages()
+		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom, shared.Undelivered = own.SampledAt, own.NotEnforcing, own.StuckFrom, p.deliveries.messages()
 		shared.Dropped += own.Dropped
 		shared.enqueue(own.Pending...)
 	})
@@ -103,12 +103,12 @@ func (p *publisher) unreported() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.status
-	left.Undelivered = p.arrivals.messages()
+	left.Undelivered = p.deliveries.messages()
 	if p.file != nil {
 		_ = p.file.awaitUpdate(func(shared *probeStatus) {
 			shared.Dropped += p.status.Dropped
 			shared.enqueue(p.status.Pending...)
-			shared.Undelivered = p.arrivals.messages()
+			shared.Undelivered = p.deliveries.messages()
 			left = *shared
 		})
 	}

@@ -55,7 +55,7 @@ func (r *reporter) reportRestart(l limits.Limits) {
 		message := "the guard of this pod was restarted: the slice of " + c.Name + " was not enforced in between"
 		r.log.Warn("restarted", "message", message, "container", c.Name)
 		r.probes.enqueue(message)
-		r.probes.arrivals.notBefore = proc.SinceBoot() + deliveryPause
+		r.probes.deliveries.notBefore = proc.SinceBoot() + deliveryPause
 	}
 }
 

@@ -76,7 +76,7 @@ func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
 	if err != nil {
 		log.Error("probes get no answer", "error", err)
 	}
-	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log, arrivals: deliveries{path: o.observationPath}}
+	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log, deliveries: deliveries{path: o.observationPath}}
 }
 
 // logStart logs the guard's settings.
