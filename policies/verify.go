@@ -30,7 +30,7 @@ const whyAsPromised = "as promised"
 // nothing is planned again, nor proof demanded. Other changes of policy or nodes since then are no reason to deny it: its
 // slice was allocated. A pod without a promise must not be one that Decide would have rewritten.
 //
-// Quota is not looked at: see Holding.
+// Quota is not looked at: see accounting.Holding, and package budgets of the webhook.
 func Verify(in Input, promise *promise.Promise) Decision {
 	if metav1.HasAnnotation(in.Pod.ObjectMeta, corev1.MirrorPodAnnotationKey) {
 		return leaveUnchanged(whyMirror)
