@@ -94,8 +94,11 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), report.New(s), plan.New(s), recommend.New(s), audit.New(s), bypass.New(s), doctor.New(s),
-		doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s), snapshot.New(s), page.New(s), uninstall.New(s), versions.New(s))
+	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s),
+		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
+		pools.New(s), quota.New(s), report.New(s), plan.New(s), recommend.New(s), audit.New(s), bypass.New(s),
+		doctor.New(s), doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s),
+		snapshot.New(s), page.New(s), uninstall.New(s), versions.New(s))
 	takeNoArguments(root)
 	referToExitCodes(root)
 	group(root)

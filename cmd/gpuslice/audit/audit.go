@@ -95,7 +95,8 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		fmt.Fprintf(s.Err, "%v: namespaces that an installation leaves out by itself are left out\n", err)
 	}
-	a := &auditor{scope: scope, client: connection.Client, engine: preview.New(c), system: o.Kube.System, enforced: o.includeEnforced || len(o.Policies) > 0}
+	a := &auditor{scope: scope, client: connection.Client, engine: preview.New(c),
+		system: o.Kube.System, enforced: o.includeEnforced || len(o.Policies) > 0}
 	names := []string{connection.Namespace}
 	if o.all {
 		names = slices.Sorted(maps.Keys(c.Labels))
@@ -165,7 +166,8 @@ func (a *auditor) writeReports(ctx context.Context, all bool) error {
 	if served, err := store.Served(ctx); err != nil {
 		return err
 	} else if !served {
-		return errors.New("the cluster has no API " + reports.APIVersion + ": install the CustomResourceDefinitions of openreports.io, or leave out --reports")
+		return errors.New("the cluster has no API " + reports.APIVersion +
+			": install the CustomResourceDefinitions of openreports.io, or leave out --reports")
 	}
 	for _, item := range a.items {
 		if err := store.Apply(ctx, reports.Of(item.Namespace, item.Policy, item.subjects, time.Now())); err != nil {

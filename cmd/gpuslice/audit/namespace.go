@@ -91,7 +91,8 @@ func (a *auditor) fail(item *audited, o manifest.Object, err error) {
 // sort puts the groups first that matter most.
 func (i *audited) sort() {
 	slices.SortStableFunc(i.Groups, func(x, y group) int {
-		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
+		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)),
+			cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
 	})
 }
 
@@ -121,7 +122,8 @@ type outcome struct {
 
 // outcomeOf is the outcome of a decision for an object. A pod may be sliced already.
 func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
-	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()}, of: member{Kind: kind, Name: name}, result: reports.ResultOf(d, sliced)}
+	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()},
+		of: member{Kind: kind, Name: name}, result: reports.ResultOf(d, sliced)}
 	switch {
 	case d.IfEnforced == policies.Denied && len(d.Violations) > 0:
 		o.group.Reason, o.of.Message = d.Violations[0].Reason, d.Message()
@@ -134,7 +136,8 @@ func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
 // add puts an object into its group.
 func (i *audited) add(o outcome) {
 	i.Evaluated++
-	i.subjects = append(i.subjects, reports.Subject{Kind: o.of.Kind, Name: o.of.Name, Result: o.result, Rule: o.group.Rule, Message: o.of.Message})
+	i.subjects = append(i.subjects,
+		reports.Subject{Kind: o.of.Kind, Name: o.of.Name, Result: o.result, Rule: o.group.Rule, Message: o.of.Message})
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
 		return have.IfEnforced == o.group.IfEnforced && have.Rule == o.group.Rule && have.Reason == o.group.Reason
 	})

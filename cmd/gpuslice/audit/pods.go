@@ -99,12 +99,13 @@ func (l living) outcome(p reports.Pod) outcome {
 // pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted. items are those audited.
 func (a *auditor) pods(ctx context.Context, namespaces []string, items map[string]*audited) (living, error) {
 	all := living{alone: map[string]outcome{}, scheduler: map[string]bool{}}
-	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage, InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
-		if made := pod.Status.ExtendedResourceClaimStatus; made != nil { // tenants write names and annotations of claims, but no status
-			all.scheduler[pod.Namespace+"/"+made.ResourceClaimName] = true
-		}
-		return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
-	}}
+	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage,
+		InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
+			if made := pod.Status.ExtendedResourceClaimStatus; made != nil { // tenants write names and annotations of claims, but no status
+				all.scheduler[pod.Namespace+"/"+made.ResourceClaimName] = true
+			}
+			return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
+		}}
 	for _, name := range namespaces {
 		err := reader.Each(ctx, name, func(p reports.Pod) {
 			if items[name] != nil && p.Err == nil {

@@ -51,7 +51,8 @@ const completedBy = "gpuslice.dev/completed-by"
 func CompleteWords(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if words := f.Annotations[completedBy]; len(words) > 0 {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only where it was registered before
+			// fails only where it was registered before
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
 	for _, below := range cmd.Commands() {
@@ -77,7 +78,8 @@ func checkOutput(output string, accepted []string) error {
 
 // SystemNamespaceFlag registers --system-namespace.
 func SystemNamespaceFlag(flags *pflag.FlagSet, namespace *string) {
-	flags.StringVar(namespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` of the gpuslice installation and of its policy ConfigMaps")
+	flags.StringVar(namespace, "system-namespace", api.SystemNamespace,
+		"`NAMESPACE` of the gpuslice installation and of its policy ConfigMaps")
 }
 
 // NoArguments denies arguments and names the flag for files: "unknown command pod.yaml" helps nobody.

@@ -14,7 +14,8 @@ const maxSlips = 2
 
 // suggestion ends a message about a word that is not known: "; did you mean "render"?".
 func suggestion(word string, accepted []string) string {
-	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, (len(strings.TrimLeft(word, "-"))-1)/2)} // cobra compares a word with the names of commands only
+	// cobra compares a word with the names of commands only
+	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, (len(strings.TrimLeft(word, "-"))-1)/2)}
 	for _, name := range accepted {
 		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}

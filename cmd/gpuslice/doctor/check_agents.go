@@ -19,7 +19,8 @@ func checkAgents(f *Facts) []Finding {
 	case f.unread(whatDaemonSets), policy == "" && i < 0:
 		return nil
 	case i < 0:
-		return []Finding{newFinding(Problem, "a policy has the node's agent enforce, and there is none: its pods stay pending").With(policy, "guard.mode", agentMode).
+		return []Finding{newFinding(Problem, "a policy has the node's agent enforce, and there is none: its pods stay pending").
+			With(policy, "guard.mode", agentMode).
 			WithRemedy("install the agent (chart: agent.enabled=true), or set guard: {mode: sidecar} in the policy")}
 	}
 	agents := f.DaemonSets[i]
@@ -28,7 +29,8 @@ func checkAgents(f *Facts) []Finding {
 	case wanted < gpus:
 		found := newFinding(Warning, "agents are for %d of %d nodes with GPUs: in a pool with the others, slices get a sidecar", wanted, gpus)
 		if policy != "" {
-			found = newFinding(Problem, "agents are for %d of %d nodes with GPUs: a policy's pods start on no other", wanted, gpus).With(policy, "guard.mode", agentMode)
+			found = newFinding(Problem, "agents are for %d of %d nodes with GPUs: a policy's pods start on no other", wanted, gpus).
+				With(policy, "guard.mode", agentMode)
 		}
 		return []Finding{found.With(daemonSet(agents), "status.desiredNumberScheduled", strconv.Itoa(wanted)).
 			WithRemedy("label the nodes, or change the DaemonSet's nodeSelector (chart: agent.nodeSelector)")}

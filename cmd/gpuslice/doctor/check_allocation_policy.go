@@ -19,8 +19,9 @@ const (
 
 // checkAllocationPolicy looks for a device plugin that spreads replicas and instances over the GPUs of a node, where there are several.
 func checkAllocationPolicy(f *Facts) []Finding {
-	found := newFinding(Note, "the device plugin spreads replicas and MIG instances over the GPUs of a node: packed, they leave GPUs without pods, which can then be "+
-		"divided otherwise. Pods that share a GPU by time-slicing or MPS are slower beside each other; pods on MIG instances are not").
+	found := newFinding(Note,
+		"the device plugin spreads replicas and MIG instances over the GPUs of a node: packed, they leave GPUs without pods, which can then be "+
+			"divided otherwise. Pods that share a GPU by time-slicing or MPS are slower beside each other; pods on MIG instances are not").
 		WithRemedy("set --%s=packed in the device plugin's arguments", policyFlag)
 	for _, d := range parts(f, nvidia.DevicePlugin) {
 		policy, given := argument(d, policyFlag)

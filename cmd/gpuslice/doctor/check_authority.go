@@ -42,11 +42,15 @@ func authority(e entry, now time.Time) Finding {
 	case last.IsZero():
 		return newFinding(Problem, "the authority of the webhook is no certificate").With(e.configuration, field, "no PEM certificate in it")
 	case now.After(last):
-		return newFinding(Problem, "the authority of the webhook has expired: the API server trusts no replica").With(e.configuration, field, "until "+until).
-			WithRemedy("kubectl -n gpuslice-system delete secret gpuslice-authority && kubectl -n gpuslice-system rollout restart deployment gpuslice-webhook")
+		return newFinding(Problem, "the authority of the webhook has expired: the API server trusts no replica").
+			With(e.configuration, field, "until "+until).
+			WithRemedy(
+				"kubectl -n gpuslice-system delete secret gpuslice-authority && kubectl -n gpuslice-system rollout restart deployment gpuslice-webhook")
 	case now.Add(soon).After(last):
-		return newFinding(Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).With(e.configuration, field, "until "+until).
-			WithRemedy("kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
+		return newFinding(Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).
+			With(e.configuration, field, "until "+until).
+			WithRemedy(
+				"kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
 	}
 	return newFinding(OK, "the webhook's authority is good until %s", until).With(e.configuration, field, "until "+until)
 }

@@ -14,9 +14,12 @@ var acceleratorLabels = []string{
 	"kubernetes.azure.com/accelerator", "magnum.openstack.org/gpu", "node.kubernetes.ovhcloud.com/gpu",
 }
 
-// checkAcceleratorLabels looks for nodes that Cluster Autoscaler waits for: by their label they have GPUs, and none has the one name that it knows.
+// checkAcceleratorLabels looks for nodes that Cluster Autoscaler waits for: by their label they have GPUs,
+// and none has the one name that it knows.
 func checkAcceleratorLabels(f *Facts) []Finding {
-	found := newFinding(Warning, "Cluster Autoscaler, where it runs, takes these nodes for unready: it knows GPUs by the name %s alone (kubernetes/autoscaler #8095)", wholeGPU).
+	found := newFinding(Warning,
+		"Cluster Autoscaler, where it runs, takes these nodes for unready: it knows GPUs by the name %s alone (kubernetes/autoscaler #8095)",
+		wholeGPU).
 		WithRemedy("remove the label from the node group, or keep the name %s for shares", wholeGPU)
 	for _, n := range f.Nodes {
 		others := offered(n)
@@ -25,7 +28,8 @@ func checkAcceleratorLabels(f *Facts) []Finding {
 		}
 		for _, label := range acceleratorLabels {
 			if value, ok := n.Labels[label]; ok {
-				found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", value).With(object("node", "", n.Name), "status.allocatable", others[0])
+				found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", value).
+					With(object("node", "", n.Name), "status.allocatable", others[0])
 			}
 		}
 	}

@@ -42,15 +42,18 @@ func (f *Facts) missingConfigs(p *pools.ClusterPolicy) (all []Finding) {
 		return nil
 	}
 	namespace := operatorNamespace(p)
-	for _, named := range [][2]string{{"spec.devicePlugin.config.name", p.Spec.DevicePlugin.Config.Name}, {"spec.migManager.config.name", p.Spec.MIGManager.Config.Name}} {
+	for _, named := range [][2]string{{"spec.devicePlugin.config.name", p.Spec.DevicePlugin.Config.Name},
+		{"spec.migManager.config.name", p.Spec.MIGManager.Config.Name}} {
 		field, name := named[0], named[1]
 		exists := slices.ContainsFunc(f.Configs, func(m *corev1.ConfigMap) bool { return m.Namespace == namespace && m.Name == name })
 		if name == "" || exists || name == nvidia.OperatorMIGConfig {
 			continue
 		}
-		all = append(all, newFinding(Problem, "the GPU Operator's ClusterPolicy names a ConfigMap that does not exist: what needs it does not start").
-			With(clusterPolicy(p), field, name).
-			WithRemedy("kubectl -n %s create configmap %s --from-file=FILE, with a configuration that gpuslice doctor -f FILE accepts", namespace, name))
+		all = append(all,
+			newFinding(Problem, "the GPU Operator's ClusterPolicy names a ConfigMap that does not exist: what needs it does not start").
+				With(clusterPolicy(p), field, name).
+				WithRemedy("kubectl -n %s create configmap %s --from-file=FILE, with a configuration that gpuslice doctor -f FILE accepts",
+					namespace, name))
 	}
 	return all
 }

@@ -20,7 +20,8 @@ func checkDeviceClasses(f *Facts) []Finding {
 			continue
 		}
 		slices.Sort(classes[name])
-		found := newFinding(Warning, "several device classes have the extended resource name %s: pods get devices of the newest, and gpuslice plans nothing there", name).
+		found := newFinding(Warning,
+			"several device classes have the extended resource name %s: pods get devices of the newest, and gpuslice plans nothing there", name).
 			WithRemedy("leave spec.extendedResourceName: %s to one of %s", name, strings.Join(classes[name], ", "))
 		for _, class := range classes[name] {
 			found = found.With(object("deviceclass", "", class), "spec.extendedResourceName", name)

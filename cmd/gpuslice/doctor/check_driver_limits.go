@@ -40,7 +40,8 @@ func checkDriverLimits(f *Facts) []Finding {
 	if !ok || len(old) == 0 {
 		return nil
 	}
-	found := newFinding(Problem, "pods that carry %s or %s do not start: the container toolkit sets the driver's limit, which drivers before %d do not have",
+	found := newFinding(Problem,
+		"pods that carry %s or %s do not start: the container toolkit sets the driver's limit, which drivers before %d do not have",
 		nvidia.VarMemoryLimit, nvidia.VarMemoryRequest, limitsDriver)
 	for _, p := range f.LimitedPods {
 		if p.Spec.NodeName == "" || old[p.Spec.NodeName] != "" {
@@ -49,7 +50,8 @@ func checkDriverLimits(f *Facts) []Finding {
 	}
 	remedy := "upgrade the driver to " + strconv.Itoa(limitsDriver) + " or later, with cgroup v2; or remove the variables from the pods"
 	if len(found.Evidence) == 0 {
-		found = newFinding(Note, "pods that set %s or %s themselves will not start on nodes with a driver before %d", nvidia.VarMemoryLimit, nvidia.VarMemoryRequest, limitsDriver)
+		found = newFinding(Note, "pods that set %s or %s themselves will not start on nodes with a driver before %d",
+			nvidia.VarMemoryLimit, nvidia.VarMemoryRequest, limitsDriver)
 	}
 	found = found.With(where, "version", version)
 	for _, n := range f.Nodes {

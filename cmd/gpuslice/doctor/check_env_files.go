@@ -26,7 +26,8 @@ const (
 // drops it without a word, and a container loses the image's PYTHONPATH.
 func checkEnvFiles(f *Facts) []Finding {
 	found := newFinding(Warning, "a policy has PyTorch's shim read a variable from a file, where the feature %s may be off: pods are denied, or lose their image's PYTHONPATH", envFilesFeature)
-	unknown := newFinding(Note, "a policy has PyTorch's shim read a variable from a file; whether the feature %s is on here is not known", envFilesFeature)
+	unknown := newFinding(Note,
+		"a policy has PyTorch's shim read a variable from a file; whether the feature %s is on here is not known", envFilesFeature)
 	seen, lacking := map[string]bool{}, false
 	for _, g := range f.Governed() {
 		if p := g.Input.Policy; p.Frameworks["pytorch"].Shim == shimEnvFiles && !seen[p.Name] {
@@ -61,7 +62,8 @@ func checkEnvFiles(f *Facts) []Finding {
 			add(object("node", "", n.Name), "status.nodeInfo.kubeletVersion", n.Status.NodeInfo.KubeletVersion, "")
 		}
 	}
-	remedy := fmt.Sprintf(`set frameworks: {pytorch: {shim: "on"}} in the policy, or turn %s on in API servers and kubelets (Kubernetes 1.%d; on by default from 1.%d)`, envFilesFeature, envFilesFirst, envFilesByDefault)
+	remedy := fmt.Sprintf(`set frameworks: {pytorch: {shim: "on"}} in the policy, or turn %s on in API servers and kubelets (Kubernetes 1.%d; on by default from 1.%d)`,
+		envFilesFeature, envFilesFirst, envFilesByDefault)
 	switch {
 	case lacking:
 		found.Evidence = append(found.Evidence, unknown.Evidence...)

@@ -7,8 +7,9 @@ func checkFlows(f *Facts) []Finding {
 		return nil
 	}
 	if len(f.Flows) == 0 {
-		return []Finding{newFinding(Warning, "there is no FlowSchema of gpuslice: under load its own writes wait behind the pods that wait for them").
-			With("flowschemas", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("%s", f.reinstall())}
+		return []Finding{
+			newFinding(Warning, "there is no FlowSchema of gpuslice: under load its own writes wait behind the pods that wait for them").
+				With("flowschemas", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("%s", f.reinstall())}
 	}
 	ok := newFinding(OK, "the webhook's requests have a priority level of their own")
 	for _, s := range f.Flows {

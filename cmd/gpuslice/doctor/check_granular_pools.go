@@ -57,7 +57,8 @@ func (f *Facts) selectedBy(p *pools.Pool) map[string]*corev1.Node {
 }
 
 func leftOut(p *pools.Pool, nodes map[string]*corev1.Node) []Finding {
-	found := newFinding(Problem, "nodes of granular pool %s are left out of it: their replicas are not the parts of one GPU that it declares", p.Name).
+	found := newFinding(Problem,
+		"nodes of granular pool %s are left out of it: their replicas are not the parts of one GPU that it declares", p.Name).
 		WithRemedy("give them one GPU in %d replicas by time-slicing, or other labels than the pool's selector", p.Replicas)
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if !p.HasNode(name) {
@@ -69,10 +70,14 @@ func leftOut(p *pools.Pool, nodes map[string]*corev1.Node) []Finding {
 
 // otherParts are the pods on the nodes for which a unit is not the amount of memory that it is for the pool.
 func (f *Facts) otherParts(p *pools.Pool, nodes map[string]*corev1.Node) []Finding {
-	stale := newFinding(Problem, "pods on nodes of granular pool %s were given parts of another size: what is free there is not what the scheduler counts", p.Name).
+	stale := newFinding(Problem,
+		"pods on nodes of granular pool %s were given parts of another size: what is free there is not what the scheduler counts", p.Name).
 		WithRemedy("drain the node before its replicas or the pool's memory are changed; now delete these pods, so that they are created again")
-	none := newFinding(Problem, "pods on nodes of granular pool %s take parts without a slice of the pool, and see all of the GPU's memory", p.Name).
-		WithRemedy("delete them, and create them with nvidia.com/gpu: 1 and the label %s: \"8Gi\" (or what they need) in a namespace that a policy governs", api.LabelMemory)
+	none := newFinding(Problem,
+		"pods on nodes of granular pool %s take parts without a slice of the pool, and see all of the GPU's memory", p.Name).
+		WithRemedy(
+			"delete them, and create them with nvidia.com/gpu: 1 and the label %s: \"8Gi\" (or what they need) in a namespace that a policy governs",
+			api.LabelMemory)
 	for _, pod := range f.SharingPods {
 		node := nodes[pod.Spec.NodeName]
 		if node == nil {

@@ -81,17 +81,21 @@ func (f *Facts) guardAccess(p *config.Policy, access string) (all []Finding) {
 		mounts, _, _ := variable(d, mountsSetting)
 		switch {
 		case byVariable && strings.EqualFold(envvars, "false"):
-			all = append(all, newFinding(Problem, "the guard requests devices by a variable, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
+			all = append(all, newFinding(Problem,
+				"the guard requests devices by a variable, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
 				With(where, "guard.access", accessEnv).With(daemonSet(d), "env["+envvarSetting+"]", envvars).
 				WithRemedy("set guard: {access: volume} in the policy"))
 		case access == accessVolume && !strings.EqualFold(mounts, "true"):
-			all = append(all, newFinding(Problem, "the guard requests devices by a mount, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
+			all = append(all, newFinding(Problem,
+				"the guard requests devices by a mount, which the container toolkit ignores: the guard sees no GPU, and enforces nothing").
 				With(where, "guard.access", access).With(daemonSet(d), "env["+mountsSetting+"]", "not true").
 				WithRemedy("set %s=true in the container toolkit, together with the settings of visible-devices", mountsSetting))
 		}
 	}
-	if class != "" && !f.unread(whatRuntimes) && !slices.ContainsFunc(f.Runtimes, func(r *nodev1.RuntimeClass) bool { return r.Name == class }) {
-		all = append(all, newFinding(Problem, "a policy names a runtime class that does not exist: its pods with a guard are denied").With(where, "guard.runtimeClassName", class).
+	if class != "" && !f.unread(whatRuntimes) &&
+		!slices.ContainsFunc(f.Runtimes, func(r *nodev1.RuntimeClass) bool { return r.Name == class }) {
+		all = append(all, newFinding(Problem, "a policy names a runtime class that does not exist: its pods with a guard are denied").
+			With(where, "guard.runtimeClassName", class).
 			WithRemedy("remove the field; the guard then takes the class that there is"))
 	}
 	if isAuto(p) {
@@ -106,7 +110,8 @@ func (f *Facts) guardAccess(p *config.Policy, access string) (all []Finding) {
 // operatorAccess is the policy setting that the GPU Operator's way to pass devices needs.
 func operatorAccess(where string, p *config.Policy, o *pools.ClusterPolicy) Finding {
 	byVariable := p.Guard.Access == "" || p.Guard.Access == accessEnv
-	found := newFinding(Warning, "the GPU Operator passes devices by CDI, and the guard requests them by a variable: without NVIDIA's runtime the guard sees no GPU")
+	found := newFinding(Warning,
+		"the GPU Operator passes devices by CDI, and the guard requests them by a variable: without NVIDIA's runtime the guard sees no GPU")
 	switch {
 	case !byVariable || !o.Operator().CDI:
 		return found

@@ -13,8 +13,10 @@ import (
 func checkGuardFailures(f *Facts) []Finding {
 	var all []Finding
 	for _, one := range guardaccess.Of(f.State).Current(f.Now) {
-		all = append(all, guardFailure(one).WithRemedy("read the guard's log there (kubectl logs POD -c gpuslice-guard) and repair its access; the next guard that reads "+
-			"the GPUs ends this. Where every policy demands a guard: kubectl annotate configmap %s -n %s %s-", webhookcluster.StateName, f.System, guardaccess.Annotation))
+		all = append(all, guardFailure(one).
+			WithRemedy("read the guard's log there (kubectl logs POD -c gpuslice-guard) and repair its access; the next guard that reads "+
+				"the GPUs ends this. Where every policy demands a guard: kubectl annotate configmap %s -n %s %s-",
+				webhookcluster.StateName, f.System, guardaccess.Annotation))
 	}
 	return all
 }

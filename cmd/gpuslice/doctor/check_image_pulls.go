@@ -23,5 +23,6 @@ func checkImagePulls(f *Facts) []Finding {
 			}
 		}
 	}
-	return withEvidence(found.WithRemedy("name a pull secret that exists in tenants' namespaces: %s --set guard.image.pullSecret=NAME", f.upgrade()))
+	return withEvidence(
+		found.WithRemedy("name a pull secret that exists in tenants' namespaces: %s --set guard.image.pullSecret=NAME", f.upgrade()))
 }

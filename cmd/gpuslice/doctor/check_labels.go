@@ -22,8 +22,9 @@ func checkLabels(f *Facts) []Finding {
 			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMemory+"]", "missing")
 		}
 	}
-	return withEvidence(found.WithRemedy("helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
-		"or declare the pool in the default policy, with deviceMemory"))
+	return withEvidence(
+		found.WithRemedy("helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
+			"or declare the pool in the default policy, with deviceMemory"))
 }
 
 // gpuNodes are the nodes that offer a resource of NVIDIA's.

@@ -34,7 +34,8 @@ func checkLastLine(f *Facts) []Finding {
 		return nil
 	}
 	var found []Finding
-	ok := newFinding(OK, "the API server enforces namespaces labelled gpuslice.dev/enforce=strict, and keeps tenants out of the guard, by itself")
+	ok := newFinding(OK,
+		"the API server enforces namespaces labelled gpuslice.dev/enforce=strict, and keeps tenants out of the guard, by itself")
 	for _, l := range lastLine {
 		where := object("validatingadmissionpolicy", "", l.policy)
 		lacks := f.whatLacks(l.policy, l.missing)
@@ -60,7 +61,8 @@ func checkLastLine(f *Facts) []Finding {
 // whatLacks is the consequence of a policy's absence: a problem if a namespace relies on it.
 func (f *Facts) whatLacks(policy, missing string) Finding {
 	if ns := f.strictNamespace(); ns != nil && policy == strictPolicy {
-		return newFinding(Problem, "%s", missing).With(object("namespace", "", ns.Name), "metadata.labels["+api.LabelEnforce+"]", api.EnforceStrict)
+		return newFinding(Problem, "%s", missing).
+			With(object("namespace", "", ns.Name), "metadata.labels["+api.LabelEnforce+"]", api.EnforceStrict)
 	}
 	return newFinding(Warning, "%s", missing)
 }

@@ -45,7 +45,8 @@ func checkLimitRanges(f *Facts) []Finding {
 		}
 		cpu, memory := guard[corev1.ResourceCPU], guard[corev1.ResourceMemory]
 		all = append(all, withEvidence(
-			denies.WithRemedy("the guard has %s CPU and %s memory: change the chart's values guard.cpu and guard.memory, or the LimitRange", cpu.String(), memory.String()),
+			denies.WithRemedy("the guard has %s CPU and %s memory: change the chart's values guard.cpu and guard.memory, or the LimitRange",
+				cpu.String(), memory.String()),
 			gives.WithRemedy("kubectl -n %s edit limitrange %s, and remove the GPU from default and defaultRequest", r.Namespace, r.Name))...)
 	}
 	return all

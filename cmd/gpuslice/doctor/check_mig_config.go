@@ -31,7 +31,8 @@ func checkMIGConfig(f *Facts) []Finding {
 			break
 		}
 	}
-	return append(all, withEvidence(missing.WithRemedy("kubectl label node NODE --overwrite %s=%s, or another layout of the configuration", labelMIGConfig, first))...)
+	return append(all, withEvidence(
+		missing.WithRemedy("kubectl label node NODE --overwrite %s=%s, or another layout of the configuration", labelMIGConfig, first))...)
 }
 
 // migLayouts are the layouts of all configurations, by name, and errors in these.
@@ -40,12 +41,14 @@ func migLayouts(f *Facts) (layouts map[string]nvidia.MIGLayout, all []Finding) {
 	for _, s := range f.settings(nvidia.IsMIGConfig) {
 		c, err := nvidia.ParseMIGConfig(s.Text)
 		if err != nil {
-			all = append(all, newFinding(Problem, "the MIG manager cannot use this configuration: it partitions nothing").With(s.Object, s.field(""), err.Error()).
+			all = append(all, newFinding(Problem, "the MIG manager cannot use this configuration: it partitions nothing").
+				With(s.Object, s.field(""), err.Error()).
 				WithRemedy("correct it; gpuslice doctor -f FILE checks a configuration before it is applied"))
 			continue
 		}
 		maps.Copy(layouts, c.Layouts)
-		all = append(all, newFinding(OK, "the MIG manager knows %d layouts", len(c.Layouts)).With(s.Object, s.field("mig-configs"), decimal(len(c.Layouts))))
+		all = append(all, newFinding(OK, "the MIG manager knows %d layouts", len(c.Layouts)).
+			With(s.Object, s.field("mig-configs"), decimal(len(c.Layouts))))
 	}
 	return layouts, all
 }

@@ -6,7 +6,8 @@ import "strings"
 // profiles, or are not partitioned alike.
 func checkMIGStrategy(f *Facts) []Finding {
 	layouts, _ := migLayouts(f)
-	found := newFinding(Problem, "the MIG strategy is single, and nodes have instances of several profiles: the device plugin offers none of them")
+	found := newFinding(Problem,
+		"the MIG strategy is single, and nodes have instances of several profiles: the device plugin offers none of them")
 	single := ""
 	for _, p := range f.ClusterPolicies {
 		if p.Spec.MIG.Strategy == "single" {

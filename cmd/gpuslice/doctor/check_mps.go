@@ -28,10 +28,11 @@ func checkMPS(f *Facts) []Finding {
 	var all []Finding
 	for _, d := range daemons {
 		if d.Status.NumberReady < d.Status.DesiredNumberScheduled || d.Status.NumberReady == 0 {
-			all = append(all, newFinding(Problem, "the MPS control daemon is not ready everywhere: clients there do not start, or take the whole card").
-				With(daemonSet(d), "status.numberReady", decimal(d.Status.NumberReady)).
-				With(daemonSet(d), "status.desiredNumberScheduled", decimal(d.Status.DesiredNumberScheduled)).
-				WithRemedy("kubectl -n %s describe daemonset %s", d.Namespace, d.Name))
+			all = append(all,
+				newFinding(Problem, "the MPS control daemon is not ready everywhere: clients there do not start, or take the whole card").
+					With(daemonSet(d), "status.numberReady", decimal(d.Status.NumberReady)).
+					With(daemonSet(d), "status.desiredNumberScheduled", decimal(d.Status.DesiredNumberScheduled)).
+					WithRemedy("kubectl -n %s describe daemonset %s", d.Namespace, d.Name))
 			continue
 		}
 		all = append(all, newFinding(OK, "the MPS control daemon is ready on %d nodes", d.Status.NumberReady).With(daemonSet(d), "", ""))

@@ -11,7 +11,8 @@ const maxMPSClients = 48
 
 // checkMPSClients looks for devices with more replicas than an MPS daemon has clients.
 func checkMPSClients(f *Facts) []Finding {
-	found := newFinding(Problem, "a device has more replicas than an MPS daemon has clients: NVIDIA's daemon does not start, and with another daemon some pods do not").
+	found := newFinding(Problem,
+		"a device has more replicas than an MPS daemon has clients: NVIDIA's daemon does not start, and with another daemon some pods do not").
 		WithRemedy("configure at most %d replicas a device", maxMPSClients)
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
 		c, _, err := nvidia.ParsePluginConfig(s.Text)

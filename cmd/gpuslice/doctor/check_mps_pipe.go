@@ -27,7 +27,8 @@ func checkMPSPipe(f *Facts) []Finding {
 			all = append(all, newFinding(OK, "the pipes of an MPS control daemon are on the host").With(daemonSet(d), "hostPath", directory))
 			continue
 		}
-		all = append(all, newFinding(Problem, "the pipes of an MPS control daemon are inside its own container: no pod reaches the daemon, and each uses the whole GPU").
+		all = append(all, newFinding(Problem,
+			"the pipes of an MPS control daemon are inside its own container: no pod reaches the daemon, and each uses the whole GPU").
 			With(daemonSet(d), "env["+pipeVariable+"]", pipe).
 			WithRemedy("mount a hostPath at %s of the daemon, and name it in mps.pipeDirectory of the policy\nor use the daemon of NVIDIA's device plugin, by sharing.mps in the plugin's configuration", pipe))
 	}

@@ -10,12 +10,17 @@ import (
 // checkMutators lists who else changes pods. The API server calls configurations in the order of their names, and calls
 // gpuslice again when somebody after it changed the pod.
 func checkMutators(f *Facts) []Finding {
-	others := newFinding(Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is called once more then")
-	last := newFinding(Note, "other mutating webhooks are called again after gpuslice, and may change what a slice needs, which is denied then: "+
-		"variables that programs are loaded by, mounts outside of /var/run/secrets, images or security contexts of the containers gpuslice-*")
-	last = last.WithRemedy("exclude containers gpuslice-* there if they write such, or set reinvocationPolicy: Never: deploy/recipes/other-webhooks.md")
-	shares := newFinding(Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
-	shares = shares.WithRemedy("let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
+	others := newFinding(Note,
+		"other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is called once more then")
+	last := newFinding(Note,
+		"other mutating webhooks are called again after gpuslice, and may change what a slice needs, which is denied then: "+
+			"variables that programs are loaded by, mounts outside of /var/run/secrets, images or security contexts of the containers gpuslice-*")
+	last = last.WithRemedy(
+		"exclude containers gpuslice-* there if they write such, or set reinvocationPolicy: Never: deploy/recipes/other-webhooks.md")
+	shares := newFinding(Warning,
+		"another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
+	shares = shares.WithRemedy(
+		"let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
 	for _, m := range f.Mutating {
 		if len(ours([]*admissionv1.MutatingWebhookConfiguration{m})) > 0 {
 			continue

@@ -42,7 +42,8 @@ func poolFinding(p *pools.Pool) Finding {
 	}
 	found := newFinding(level, "pool %s offers %s by %s; %s", p.Name, p.Offer(), sharing, size)
 	if p.Remembered() {
-		found = newFinding(OK, "pool %s (%s by %s; %s) is remembered: no node has offered it since %s; pods get it only where no pool with nodes fits",
+		found = newFinding(OK,
+			"pool %s (%s by %s; %s) is remembered: no node has offered it since %s; pods get it only where no pool with nodes fits",
 			p.Name, p.Offer(), sharing, size, p.LastSeen.Format(time.RFC3339))
 	}
 	field, offer := "status.allocatable", p.Resource

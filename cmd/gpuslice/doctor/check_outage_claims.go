@@ -20,7 +20,8 @@ func checkOutageClaims(f *Facts) []Finding {
 	denied := newFinding(Note, "while gpuslice is down, pods with claims are denied here, also of other devices than GPUs").
 		WithRemedy("kubectl label namespace NAMESPACE %s=%s, where nobody is to claim GPUs but by slices", api.LabelFail, api.FailOpenForClaims)
 	open := newFinding(Warning, "while gpuslice is down, GPUs can be claimed here beyond what policy allows").
-		WithRemedy("delete what gpuslice audit lists of these namespaces; where %s is missing, kubectl -n %s logs deployment/gpuslice-webhook says why it is not written", api.AnnotationClosedClasses, f.System)
+		WithRemedy("delete what gpuslice audit lists of these namespaces; where %s is missing, kubectl -n %s logs deployment/gpuslice-webhook says why it is not written",
+			api.AnnotationClosedClasses, f.System)
 	snapshot, scope, made := f.snapshot(), installed.ScopeOf(f.Mutating, f.System), f.claimsByNamespace()
 	for _, ns := range f.Namespaces {
 		fails := ns.Labels[api.LabelFail]
@@ -38,7 +39,8 @@ func checkOutageClaims(f *Facts) []Finding {
 			denied = denied.With(object("namespace", "", ns.Name), "", fmt.Sprintf("%d claims and templates of other devices", others))
 		case fails != api.FailOpenForClaims || in.Policy.Off():
 		case ns.Annotations[api.AnnotationClosedClasses] != classes.Closed(in.Namespace):
-			open = open.With(object("namespace", "", ns.Name), "metadata.annotations["+api.AnnotationClosedClasses+"]", "not "+classes.Closed(in.Namespace))
+			open = open.With(object("namespace", "", ns.Name), "metadata.annotations["+api.AnnotationClosedClasses+"]",
+				"not "+classes.Closed(in.Namespace))
 		case gpus > 0:
 			open = open.With(object("namespace", "", ns.Name), "", fmt.Sprintf("%d claims and templates of GPUs from before", gpus))
 		}

@@ -14,18 +14,22 @@ type hint struct {
 // hints lists them. One is added here and nowhere else.
 func hints() []hint {
 	return []hint{
-		{label: "cloud.google.com/gke-", summary: "this is GKE: its own device plugin shares GPUs by node pools, and does not publish their memory",
-			remedy: "declare a pool in the default policy with the selector cloud.google.com/gke-accelerator, deviceMemory and replicas"},
-		{label: "eks.amazonaws.com/", summary: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
-			remedy: "allow TCP 9443 from the cluster's security group to that of the nodes"},
-		{label: "kubernetes.azure.com/", summary: "this is AKS: it adds a selector of its own to webhook configurations, which GitOps tools see as drift",
-			remedy: "annotate the configurations with admissions.enforcer/disabled: \"true\", or have the GitOps tool ignore namespaceSelector"},
+		{label: "cloud.google.com/gke-",
+			summary: "this is GKE: its own device plugin shares GPUs by node pools, and does not publish their memory",
+			remedy:  "declare a pool in the default policy with the selector cloud.google.com/gke-accelerator, deviceMemory and replicas"},
+		{label: "eks.amazonaws.com/",
+			summary: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
+			remedy:  "allow TCP 9443 from the cluster's security group to that of the nodes"},
+		{label: "kubernetes.azure.com/",
+			summary: "this is AKS: it adds a selector of its own to webhook configurations, which GitOps tools see as drift",
+			remedy:  "annotate the configurations with admissions.enforcer/disabled: \"true\", or have the GitOps tool ignore namespaceSelector"},
 		{group: "karpenter.sh", summary: "Karpenter starts nodes from zero, and does not know the labels of GPU feature discovery",
 			remedy: "declare pools in the default policy by labels that the NodePool sets, with scalesFromZero: true"},
 		{group: "kueue.x-k8s.io", summary: "Kueue counts what a workload requests before gpuslice has rewritten its pods",
 			remedy: "let the ClusterQueue cover the names that pods come out with, for instance by resource transformations"},
-		{group: "config.openshift.io", summary: "this is OpenShift: its security context constraints decide about the guard too, beside Pod Security",
-			remedy: "kubectl get scc, and let the tenants' ServiceAccounts use one that allows UID 0 with the capability KILL if the guard has to terminate processes"},
+		{group: "config.openshift.io",
+			summary: "this is OpenShift: its security context constraints decide about the guard too, beside Pod Security",
+			remedy:  "kubectl get scc, and let the tenants' ServiceAccounts use one that allows UID 0 with the capability KILL if the guard has to terminate processes"},
 		{group: "resource.k8s.io", summary: "dynamic resource allocation is available: strategy claim gives slices of devices whose driver counts their memory, and claims that pods bring stay unchanged"},
 	}
 }

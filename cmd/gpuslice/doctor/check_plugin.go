@@ -33,10 +33,11 @@ func checkPlugin(f *Facts) []Finding {
 		strategy, container, _ := variable(d, "DEVICE_LIST_STRATEGY")
 		flag, _ := argument(d, "device-list-strategy")
 		if strategy = cmp.Or(flag, strategy, "envvar"); strings.Contains(strategy, "envvar") {
-			all = append(all, newFinding(Note, "the device plugin names devices in a variable, so the container toolkit has to trust the value that a pod sets").
-				With(daemonSet(d), "env[DEVICE_LIST_STRATEGY]", strategy).
-				WithRemedy("kubectl -n %s set env daemonset/%s -c %s DEVICE_LIST_STRATEGY=volume-mounts\ntogether with the toolkit's settings: see visible-devices",
-					d.Namespace, d.Name, cmp.Or(container, d.Spec.Template.Spec.Containers[0].Name)))
+			all = append(all,
+				newFinding(Note, "the device plugin names devices in a variable, so the container toolkit has to trust the value that a pod sets").
+					With(daemonSet(d), "env[DEVICE_LIST_STRATEGY]", strategy).
+					WithRemedy("kubectl -n %s set env daemonset/%s -c %s DEVICE_LIST_STRATEGY=volume-mounts\ntogether with the toolkit's settings: see visible-devices",
+						d.Namespace, d.Name, cmp.Or(container, d.Spec.Template.Spec.Containers[0].Name)))
 		}
 	}
 	return all

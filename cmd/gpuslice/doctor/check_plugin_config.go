@@ -53,14 +53,17 @@ func contradictions(s Setting, c *nvidia.PluginConfig) []Finding {
 	var all []Finding
 	mps := c.Sharing.SharingStrategy() == plugin.SharingStrategyMPS
 	if mps && nvidia.MIGStrategy(c) == plugin.MigStrategyMixed {
-		all = append(all, newFinding(Problem, "NVIDIA's device plugin does not start with this configuration: it has no MPS where MIG instances have names of their own").
-			With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategyMixed).WithRemedy("use timeSlicing in the place of mps, or migStrategy: none"))
+		all = append(all, newFinding(Problem,
+			"NVIDIA's device plugin does not start with this configuration: it has no MPS where MIG instances have names of their own").
+			With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategyMixed).
+			WithRemedy("use timeSlicing in the place of mps, or migStrategy: none"))
 	}
 	if mps && len(c.Sharing.TimeSlicing.Resources) > 0 {
 		all = append(all, newFinding(Warning, "a configuration shares by MPS and by time-slicing: the device plugin uses MPS alone").
 			With(s.Object, s.field("sharing.timeSlicing"), "ignored").WithRemedy("remove one of sharing.timeSlicing and sharing.mps"))
 	}
-	dropped := newFinding(Note, "the device plugin ignores its own names and selections of devices: only renameByDefault renames, and all devices are shared")
+	dropped := newFinding(Note,
+		"the device plugin ignores its own names and selections of devices: only renameByDefault renames, and all devices are shared")
 	if len(c.Resources.GPUs)+len(c.Resources.MIGs) > 0 {
 		dropped = dropped.With(s.Object, s.field("resources"), "ignored")
 	}

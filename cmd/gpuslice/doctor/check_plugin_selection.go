@@ -31,5 +31,6 @@ func checkPluginSelection(f *Facts) []Finding {
 			missing = missing.With(clusterPolicy(p), "spec.devicePlugin.config.default", selected)
 		}
 	}
-	return withEvidence(missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, slices.Min(keys)))
+	return withEvidence(
+		missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, slices.Min(keys)))
 }

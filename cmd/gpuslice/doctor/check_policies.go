@@ -20,15 +20,18 @@ func checkPolicies(f *Facts) []Finding {
 		if p.LastGood {
 			broken = newFinding(Warning, "policy %s cannot be used; its last good version governs meanwhile", p.Name)
 		}
-		all = append(all, broken.With(object("configmap", namespace, name), "data[policy.yaml]", p.Error).WithRemedy("gpuslice policy lint; kubectl -n %s edit configmap %s", namespace, name))
+		all = append(all, broken.With(object("configmap", namespace, name), "data[policy.yaml]", p.Error).
+			WithRemedy("gpuslice policy lint; kubectl -n %s edit configmap %s", namespace, name))
 	}
 	if len(governed) == 0 {
-		return append(all, newFinding(Note, "no namespace is governed: nothing is touched").With("configmaps", object("namespace", "", f.System), decimal(len(state.Policies))+" policies").
+		return append(all, newFinding(Note, "no namespace is governed: nothing is touched").
+			With("configmaps", object("namespace", "", f.System), decimal(len(state.Policies))+" policies").
 			WithRemedy("write a policy: ConfigMaps in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System))
 	}
 	ok := newFinding(OK, "%d namespaces are governed", len(governed))
 	for _, g := range governed {
-		ok = ok.With(object("namespace", "", g.Name), "policy", g.Input.Policy.Name+", "+string(g.Input.Policy.Mode)+", "+string(g.Input.Policy.EnforcementMode))
+		ok = ok.With(object("namespace", "", g.Name), "policy",
+			g.Input.Policy.Name+", "+string(g.Input.Policy.Mode)+", "+string(g.Input.Policy.EnforcementMode))
 	}
 	return append(all, ok)
 }

@@ -60,7 +60,8 @@ func renames(in policies.Input, resource string, q *corev1.ResourceQuota) []stri
 	for i := range in.Pools {
 		p := &in.Pools[i]
 		_, named := q.Spec.Hard[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+p.Resource)]
-		if !named && p.Resource != resource && p.Resource != "" && slices.Contains(in.Policy.Strategies, p.Strategy) && !slices.Contains(out, p.Resource) {
+		if !named && p.Resource != resource && p.Resource != "" && slices.Contains(in.Policy.Strategies, p.Strategy) &&
+			!slices.Contains(out, p.Resource) {
 			out = append(out, p.Resource)
 		}
 	}

@@ -15,9 +15,11 @@ func checkReplicaSize(f *Facts) []Finding {
 		if p.Replicas < 2 || usable <= 0 || usable >= 2*contextMemory {
 			continue
 		}
-		found := newFinding(Warning, "half of each replica of pool %s or more is taken by the CUDA context (%s) of the first process", p.Name, contextMemory.Human())
+		found := newFinding(Warning, "half of each replica of pool %s or more is taken by the CUDA context (%s) of the first process",
+			p.Name, contextMemory.Human())
 		if usable <= contextMemory {
-			found = newFinding(Problem, "replicas of pool %s are smaller than a CUDA context (%s): no program starts in one", p.Name, contextMemory.Human())
+			found = newFinding(Problem, "replicas of pool %s are smaller than a CUDA context (%s): no program starts in one",
+				p.Name, contextMemory.Human())
 		}
 		found = found.With("pool/"+p.Name, "replicas", decimal(p.Replicas)).With("pool/"+p.Name, "memory of a replica", usable.Human())
 		if most := int(usable) * p.Replicas / int(2*contextMemory); most >= 2 {

@@ -11,7 +11,8 @@ func checkReplicas(f *Facts) []Finding {
 	}
 	d := f.Deployment
 	if d == nil {
-		return []Finding{newFinding(Problem, "there is no webhook in namespace %s: pods stay as they are, or are denied, by each entry's failurePolicy", f.System).
+		return []Finding{newFinding(Problem,
+			"there is no webhook in namespace %s: pods stay as they are, or are denied, by each entry's failurePolicy", f.System).
 			With("deployments", "", "none is labelled app.kubernetes.io/component: webhook").WithRemedy("%s", f.reinstall())}
 	}
 	wanted := int32(1)
@@ -26,7 +27,8 @@ func checkReplicas(f *Facts) []Finding {
 	case ready < wanted:
 		found = newFinding(Warning, "%d of %d replicas are ready", ready, wanted)
 	case wanted < 2:
-		found = newFinding(Warning, "one replica alone: while its node is drained nothing answers").WithRemedy("kubectl -n %s scale deployment %s --replicas=3", d.Namespace, d.Name)
+		found = newFinding(Warning, "one replica alone: while its node is drained nothing answers").
+			WithRemedy("kubectl -n %s scale deployment %s --replicas=3", d.Namespace, d.Name)
 	}
 	found = found.With(where, "status.readyReplicas", decimal(ready))
 	if found.Level == OK || found.Remedy != "" {
@@ -39,5 +41,6 @@ func checkReplicas(f *Facts) []Finding {
 			}
 		}
 	}
-	return []Finding{found.WithRemedy("kubectl -n %s describe deployment %s; kubectl -n %s logs deployment/%s", d.Namespace, d.Name, d.Namespace, d.Name)}
+	return []Finding{found.WithRemedy("kubectl -n %s describe deployment %s; kubectl -n %s logs deployment/%s",
+		d.Namespace, d.Name, d.Namespace, d.Name)}
 }

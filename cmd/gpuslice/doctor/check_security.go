@@ -58,9 +58,11 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (Finding, bool
 	if len(broken) > 0 {
 		return newFinding(Problem, "Pod Security %s denies what gpuslice writes into pods of namespace %s: they fail", level, g.Name).
 			With(where, field, level).With("policy/"+g.Input.Policy.Name, "what is written", strings.Join(broken, "; ")).
-			WithRemedy("change what is written: guard.access: env, and no mps.pipeDirectory of your own; or kubectl label namespace %s --overwrite %s=%s",
+			WithRemedy(
+				"change what is written: guard.access: env, and no mps.pipeDirectory of your own; or kubectl label namespace %s --overwrite %s=%s",
 				g.Name, psa.EnforceLevelLabel, psa.LevelPrivileged), true
 	}
 	return newFinding(OK, "what gpuslice writes passes Pod Security %s; enforcement planned there: %s", level, decision.Planned.Tier).
-		With(where, field, level).With("policy/"+g.Input.Policy.Name, "planned", fmt.Sprint(decision.Planned.Strategy, " on ", decision.Planned.Pool)), true
+		With(where, field, level).With("policy/"+g.Input.Policy.Name, "planned",
+		fmt.Sprint(decision.Planned.Strategy, " on ", decision.Planned.Pool)), true
 }

@@ -37,11 +37,13 @@ func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResour
 	var all []Finding
 	at := "sharing." + strategy
 	for _, r := range shared.Resources {
-		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).With(s.Object, s.field(at+".resources"), string(r.Name)))
+		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).
+			With(s.Object, s.field(at+".resources"), string(r.Name)))
 	}
 	if !shared.RenameByDefault {
 		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
-			With(s.Object, s.field(at+".renameByDefault"), "false").WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
+			With(s.Object, s.field(at+".renameByDefault"), "false").
+			WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
 	}
 	return all
 }
@@ -56,16 +58,20 @@ func (f *Facts) severalReplicas(s Setting, shared *plugin.ReplicatedResources) [
 			granular = p.Name
 		}
 	}
-	found := newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it")
+	found := newFinding(Warning,
+		"two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it")
 	switch {
 	case granular == "" && shared.FailRequestsGreaterThanOne:
 		return nil
 	case granular == "":
 	case shared.FailRequestsGreaterThanOne:
-		return []Finding{newFinding(Problem, "the device plugin denies each pod of granular pool %s that takes more than one part: it ends as UnexpectedAdmissionError", granular).
+		return []Finding{newFinding(Problem,
+			"the device plugin denies each pod of granular pool %s that takes more than one part: it ends as UnexpectedAdmissionError", granular).
 			With(s.Object, s.field(field), "true").WithRemedy("remove %s from %s, and restart the device plugin", field, s.Object)}
 	default:
-		return []Finding{newFinding(OK, "a container may take several parts of a GPU of granular pool %s", granular).With(s.Object, s.field(field), "false")}
+		return []Finding{newFinding(OK, "a container may take several parts of a GPU of granular pool %s", granular).
+			With(s.Object, s.field(field), "false")}
 	}
-	return []Finding{found.With(s.Object, s.field(field), "false").WithRemedy("set %s: true in %s, and restart the device plugin", field, s.Object)}
+	return []Finding{found.With(s.Object, s.field(field), "false").
+		WithRemedy("set %s: true in %s, and restart the device plugin", field, s.Object)}
 }

@@ -20,7 +20,8 @@ func checkVisibleDevices(f *Facts) []Finding {
 	}
 	toolkits := parts(f, nvidia.ContainerToolkit)
 	if len(toolkits) == 0 {
-		return []Finding{newFinding(Warning, "whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API: no DaemonSet installs the container toolkit").
+		return []Finding{newFinding(Warning,
+			"whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API: no DaemonSet installs the container toolkit").
 			With("daemonsets", "spec.template.spec.containers", "no image is container-toolkit").
 			WithRemedy("run this on a GPU node: grep accept-nvidia-visible-devices /etc/nvidia-container-runtime/config.toml\n" +
 				"and expect accept-nvidia-visible-devices-envvar-when-unprivileged = false; the default is true")}
@@ -30,7 +31,8 @@ func checkVisibleDevices(f *Facts) []Finding {
 		value, _, set := variable(d, envvarSetting)
 		field := "env[" + envvarSetting + "]"
 		if set && strings.EqualFold(value, "false") {
-			all = append(all, newFinding(OK, "the container toolkit ignores NVIDIA_VISIBLE_DEVICES of unprivileged pods").With(daemonSet(d), field, value))
+			all = append(all, newFinding(OK, "the container toolkit ignores NVIDIA_VISIBLE_DEVICES of unprivileged pods").
+				With(daemonSet(d), field, value))
 			continue
 		}
 		if !set {

@@ -64,8 +64,9 @@ func (g *gatherer) waiting() error {
 	options := metav1.ListOptions{LabelSelector: api.LabelTier, FieldSelector: "spec.nodeName=,status.phase=Pending"}
 	_, err := kube.EachPod(g.ctx, g.client.CoreV1().Pods(metav1.NamespaceAll), options, func(p *corev1.Pod) {
 		if p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && len(claims.Named(p)) > 0 {
-			g.facts.WaitingPods = append(g.facts.WaitingPods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
-				Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
+			g.facts.WaitingPods = append(g.facts.WaitingPods,
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec,
+					Status: corev1.PodStatus{ResourceClaimStatuses: p.Status.ResourceClaimStatuses}})
 		}
 	})
 	if err != nil || len(g.facts.WaitingPods) == 0 {

@@ -11,12 +11,14 @@ type entry struct {
 func entries(f *Facts) (mutating, validating []entry) {
 	for _, m := range ours(f.Mutating) {
 		for _, w := range m.Webhooks {
-			mutating = append(mutating, entry{object("mutatingwebhookconfiguration", "", m.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
+			mutating = append(mutating,
+				entry{object("mutatingwebhookconfiguration", "", m.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
 		}
 	}
 	for _, v := range ours(f.Validating) {
 		for _, w := range v.Webhooks {
-			validating = append(validating, entry{object("validatingwebhookconfiguration", "", v.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
+			validating = append(validating,
+				entry{object("validatingwebhookconfiguration", "", v.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
 		}
 	}
 	return mutating, validating
@@ -41,7 +43,8 @@ func checkWebhooks(f *Facts) []Finding {
 		if len(e.bundle) == 0 {
 			all = append(all, newFinding(Problem, "the API server cannot trust webhook %s: nothing has written its caBundle", e.name).
 				With(e.configuration, "webhooks["+e.name+"].clientConfig.caBundle", "empty").
-				WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook; a replica writes it within seconds, or cert-manager's cainjector does", f.System))
+				WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook; a replica writes it within seconds, or cert-manager's cainjector does",
+					f.System))
 		}
 	}
 	if len(all) == 0 {

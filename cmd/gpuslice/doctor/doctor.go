@@ -73,7 +73,8 @@ func New(s cli.Streams) *cobra.Command {
 			return o.print(s, kindDoctor, examineCluster(facts))
 		},
 	}
-	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE` or directory to check in the place of a cluster, - for standard input; may be repeated")
+	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil,
+		"`FILE` or directory to check in the place of a cluster, - for standard input; may be repeated")
 	o.register(cmd, s, "")
 	return cmd
 }

@@ -58,9 +58,11 @@ func dumpedKinds(f *Facts) []dumpedKind {
 		{whatDevices, "deviceclasses", "resource.k8s.io/v1", "DeviceClass", list(&f.Classes)},
 		{whatPods, "pods", "v1", "Pod", each(f.addPod)},
 		{whatWebhooks, "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", list(&f.Mutating)},
-		{whatWebhooks, "validatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", list(&f.Validating)},
+		{whatWebhooks, "validatingwebhookconfigurations", "admissionregistration.k8s.io/v1",
+			"ValidatingWebhookConfiguration", list(&f.Validating)},
 		{whatLastLine, "validatingadmissionpolicies", "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", list(&f.LastLine)},
-		{whatLastLine, "validatingadmissionpolicybindings", "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", list(&f.Bindings)},
+		{whatLastLine, "validatingadmissionpolicybindings", "admissionregistration.k8s.io/v1",
+			"ValidatingAdmissionPolicyBinding", list(&f.Bindings)},
 		{whatFlows, "flowschemas", "flowcontrol.apiserver.k8s.io/v1", "FlowSchema", list(&f.Flows)},
 		{whatWebhook, "deployments", "apps/v1", "Deployment", each(f.addDeployment)},
 	}

@@ -111,7 +111,8 @@ func resultOf(r proofs.Record, planned api.Tier) Finding {
 		for _, w := range lacks {
 			names = append(names, string(w))
 		}
-		found = found.WithRemedy("see why that does not hold %s: gpuslice doctor, and the pod's annotation %s", strings.Join(names, ", "), api.AnnotationObserved)
+		found = found.WithRemedy("see why that does not hold %s: gpuslice doctor, and the pod's annotation %s",
+			strings.Join(names, ", "), api.AnnotationObserved)
 	}
 	return found
 }
@@ -130,7 +131,8 @@ func saveProof(ctx context.Context, client kubernetes.Interface, system string, 
 			return err
 		}
 		if missing {
-			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: proofs.Name, Namespace: system, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
+			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: proofs.Name,
+				Namespace: system, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
 				Data: map[string]string{proofs.Key: text}}
 			_, err = maps.Create(ctx, m, metav1.CreateOptions{})
 			return err

@@ -99,10 +99,12 @@ func choose(f *Facts, namespace string) ([]Governed, *Finding) {
 			return governed[i : i+1], nil
 		}
 		return nil, new(newFinding(Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
-			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed"))
+			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).
+			WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed"))
 	}
 	if len(governed) == 0 {
-		return nil, new(newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
+		return nil, new(newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").
+			With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
 			WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System))
 	}
 	enforced := slices.DeleteFunc(slices.Clone(governed), func(g Governed) bool { return g.Input.Policy.EnforcementMode != api.EnforceFull })
@@ -121,7 +123,8 @@ func unseen(f *Facts) *Finding {
 	for _, u := range f.Unread {
 		none = none.With("api server", u.What, u.Err.Error())
 	}
-	return new(none.WithRemedy("run it as a user who may read them; gpuslice render --dry-run=server -f FILE -n NAMESPACE tries a pod of your own"))
+	return new(
+		none.WithRemedy("run it as a user who may read them; gpuslice render --dry-run=server -f FILE -n NAMESPACE tries a pod of your own"))
 }
 
 // trial tries pods in one namespace.
@@ -162,7 +165,8 @@ func (t *trial) slice(g Governed) (found Finding, denied bool) {
 	}
 	came, err := t.create(pod)
 	if status, answered := errors.AsType[*apierrors.StatusError](err); answered && quotaDenial.MatchString(err.Error()) {
-		return newFinding(OK, "gpuslice answers: the quota of namespace %s has no room for a slice", g.Name).With(where, "dry-run", err.Error()), true
+		return newFinding(OK, "gpuslice answers: the quota of namespace %s has no room for a slice", g.Name).
+			With(where, "dry-run", err.Error()), true
 	} else if err != nil {
 		return newFinding(Problem, "a pod that has to come out in a slice was denied").With(where, "dry-run", err.Error()).
 			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.system), answered && status.Status().Code < http.StatusInternalServerError
@@ -180,9 +184,11 @@ func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) F
 	audit := g.Input.Policy.EnforcementMode == api.EnforceAudit
 	switch {
 	case err != nil && audit:
-		return newFinding(Note, "namespace %s is in audit: nothing is mutated there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit))
+		return newFinding(Note, "namespace %s is in audit: nothing is mutated there", g.Name).
+			With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit))
 	case err != nil:
-		return newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
+		return newFinding(Problem,
+			"a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
 			WithRemedy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count counts the calls in which the API server got no answer")
 	case promise.Strategy != wanted.Promise.Strategy || promise.Pools[0] != wanted.Promise.Pools[0]:
@@ -219,12 +225,15 @@ func (t *trial) denial(g Governed) Finding {
 	mode := g.Input.Policy.EnforcementMode
 	switch {
 	case err == nil && wanted.Outcome != policies.Denied:
-		return newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode))
+		return newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).
+			With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode))
 	case err == nil:
-		return newFinding(Problem, "a pod that has to be denied is admitted").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
+		return newFinding(Problem, "a pod that has to be denied is admitted").
+			With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
 			WithRemedy("see webhooks, authority and replicas below")
 	case !answered || !strings.Contains(status.Status().Message, wanted.Message()) || wanted.Message() == "":
-		return newFinding(Problem, "a pod that gpuslice has to deny was denied for another reason").With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message())
+		return newFinding(Problem, "a pod that gpuslice has to deny was denied for another reason").
+			With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message())
 	}
 	return newFinding(OK, "a pod of namespace %s that requests an invalid size is denied", g.Name).With(where, "dry-run", wanted.Message())
 }

@@ -107,7 +107,8 @@ func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
 // pools are those to try: with nodes, and allowed to the namespace.
 func (p prover) pools() (out []pools.Pool) {
 	for _, one := range p.namespace.Input.Pools {
-		if len(one.Nodes) > 0 && one.Strategy != "" && p.namespace.Input.Policy.Allows(one.Strategy) && (p.flags.pool == "" || p.flags.pool == one.Name) {
+		if len(one.Nodes) > 0 && one.Strategy != "" && p.namespace.Input.Policy.Allows(one.Strategy) &&
+			(p.flags.pool == "" || p.flags.pool == one.Name) {
 			out = append(out, one)
 		}
 	}
@@ -128,7 +129,8 @@ func (p prover) pod(pool *pools.Pool, labels map[string]string, w proof.Way) *co
 	}
 	c := &pod.Spec.Containers[0]
 	c.Name, c.Image, c.ImagePullPolicy = "prove", guard.Image, guard.PullPolicy
-	c.Command = []string{program, "--json", "--termination-message-path", corev1.TerminationMessagePathDefault, "--way", string(w), "--watch", p.flags.watch.String()}
+	c.Command = []string{program, "--json", "--termination-message-path",
+		corev1.TerminationMessagePathDefault, "--way", string(w), "--watch", p.flags.watch.String()}
 	if p.flags.yes {
 		c.Command = append(c.Command, "--yes")
 	}
@@ -154,7 +156,8 @@ func nodesOf(pool *pools.Pool) (terms []corev1.NodeSelectorTerm) {
 // labels are those by which a pod gets a slice of the pool, with the decision.
 func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, bool) {
 	var last policies.Decision
-	for _, labels := range []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}} { // the best first
+	// the best first
+	for _, labels := range []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}} {
 		in := p.namespace.Input
 		in.Pools = []pools.Pool{*pool}
 		in.Pod = p.pod(pool, labels, proof.Alloc)
@@ -170,10 +173,12 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 	where := "pool/" + pool.Name
 	labels, decision, ok := p.labels(pool)
 	if !ok {
-		return newFinding(Problem, "no pod of namespace %s gets a slice of pool %s", p.namespace.Name, pool.Name).With(where, "answer", answer(decision))
+		return newFinding(Problem, "no pod of namespace %s gets a slice of pool %s", p.namespace.Name, pool.Name).
+			With(where, "answer", answer(decision))
 	}
 	ways := slices.DeleteFunc(proof.Ways(), func(w proof.Way) bool { return w.EvadesMPS() && pool.MPSProvider == "" })
-	fmt.Fprintf(p.err, "pool %s: %d pods in namespace %s, one after the other, each of which goes a little past a slice of %s for at most %s\n",
+	fmt.Fprintf(p.err,
+		"pool %s: %d pods in namespace %s, one after the other, each of which goes a little past a slice of %s for at most %s\n",
 		pool.Name, len(ways), p.namespace.Name, decision.Promise.Containers[0].Slice.Human(), p.flags.watch)
 	record := proofs.Record{Pool: pool.Name, Character: pool.Character(), Agents: pool.Agents, Namespace: p.namespace.Name}
 	for _, w := range ways {
@@ -199,7 +204,8 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 		return found
 	}
 	if err := saveProof(ctx, p.client, p.facts.System, record); err != nil {
-		return found.With("configmap/"+p.facts.System+"/"+proofs.Name, "", err.Error()).WithRemedy("the result is not kept: run it as a user who may write the ConfigMap")
+		return found.With("configmap/"+p.facts.System+"/"+proofs.Name, "", err.Error()).
+			WithRemedy("the result is not kept: run it as a user who may write the ConfigMap")
 	}
 	return found
 }

@@ -100,7 +100,8 @@ func explainFiles(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	err = f.Output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all, f.Output.Format == cli.Wide).Page }})
+	err = f.Output.Print(s.Out,
+		cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all, f.Output.Format == cli.Wide).Page }})
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,8 @@ func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Strea
 		}
 		found.Recommended = recommended(sizes, pod, s.Now())
 	}
-	err = f.Output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, f.Output.Format == cli.Wide).Page }})
+	err = f.Output.Print(s.Out,
+		cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, f.Output.Format == cli.Wide).Page }})
 	switch {
 	case err != nil:
 		return err
@@ -162,7 +164,8 @@ func documentOf(all *preview.Results) document {
 		if !r.HoldsPod() {
 			continue
 		}
-		item := explained{Report: r.Report(), Planned: r.Decision.Planned, Containers: []promise.Container{}, Candidates: cli.NonNil(r.Decision.Candidates), Claimed: r.Claimed}
+		item := explained{Report: r.Report(), Planned: r.Decision.Planned, Containers: []promise.Container{},
+			Candidates: cli.NonNil(r.Decision.Candidates), Claimed: r.Claimed}
 		if r.Holding != nil {
 			item.Charge = &r.Holding.Charge
 		}

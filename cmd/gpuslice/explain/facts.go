@@ -85,7 +85,8 @@ func parse(argument string) (kind, name string, err error) {
 		kind, name = "pod", argument
 	}
 	kind = strings.ToLower(kind)
-	aliases := map[string]string{"po": "pod", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset", "ds": "daemonset", "cj": "cronjob"}
+	aliases := map[string]string{"po": "pod", "deploy": "deployment", "rs": "replicaset",
+		"sts": "statefulset", "ds": "daemonset", "cj": "cronjob"}
 	kind = cmp.Or(aliases[kind], strings.TrimSuffix(kind, "s"))
 	if name == "" || !slices.Contains(accepted(), kind) {
 		return "", "", fmt.Errorf("%q: accepted: POD, or KIND/NAME with one of %s", argument, strings.Join(accepted(), ", "))

@@ -38,7 +38,8 @@ func (g group[T]) title() string { return cli.First(shownOfGroup, g.names) }
 // rejected lists the pools that were not chosen by the reason, each reason once.
 func (p *page) rejected(all []api.CandidateReport) {
 	others := slices.DeleteFunc(slices.Clone(all), func(c api.CandidateReport) bool { return c.Chosen })
-	for _, g := range grouped(others, func(c api.CandidateReport) string { return c.Why }, func(c api.CandidateReport) string { return c.Pool }) {
+	for _, g := range grouped(others, func(c api.CandidateReport) string { return c.Why },
+		func(c api.CandidateReport) string { return c.Pool }) {
 		p.Line("  not " + g.title() + ": " + g.first.Why)
 	}
 }

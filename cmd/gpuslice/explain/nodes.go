@@ -46,13 +46,15 @@ func unfit(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return "the pod's node selector or affinity excludes it"
 	}
-	taint, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	}, false)
+	taint, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(),
+		n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
+			return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+		}, false)
 	if untolerated {
 		return "the pod does not tolerate " + taint.ToString()
 	}
-	if guarded := limits.GuardedResource; installed.Count(podresources.PodRequests(p, podresources.PodResourcesOptions{}), guarded) > installed.Count(n.Status.Allocatable, guarded) {
+	if guarded := limits.GuardedResource; installed.Count(podresources.PodRequests(p, podresources.PodResourcesOptions{}), guarded) >
+		installed.Count(n.Status.Allocatable, guarded) {
 		return "no agent enforces there: see the node's pod of the DaemonSet gpuslice-agent"
 	}
 	return ""

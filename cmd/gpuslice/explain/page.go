@@ -74,7 +74,8 @@ func headline(r preview.Result) [][]string {
 		rows = append(rows, []string{"policy", d.Policy + " (" + string(d.Mode) + ")"})
 	}
 	if d.Planned != nil {
-		rows = append(rows, []string{"strategy", string(d.Planned.Strategy)}, []string{"pool", d.Planned.Pool}, []string{"enforcement", string(d.Planned.Tier)})
+		rows = append(rows, []string{"strategy", string(d.Planned.Strategy)},
+			[]string{"pool", d.Planned.Pool}, []string{"enforcement", string(d.Planned.Tier)})
 	}
 	if d.Promise != nil {
 		if len(d.Promise.Pools) > 1 {
@@ -107,7 +108,8 @@ func charge(h quota.Holding) string {
 func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
 	for _, c := range promise.Containers {
-		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + cmp.Or(c.Resource, c.Template), cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
+		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + cmp.Or(c.Resource, c.Template),
+			cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
 		for _, q := range planned.Containers {
 			if q.Name == c.Name {
 				row[4], row[5], row[6] = cli.Percent(q.Compute), tiers(q.Tiers), q.Framework
@@ -131,7 +133,8 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 	}
 	for _, c := range promise.Containers {
 		if c.Granular() {
-			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice", c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
+			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice",
+				c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
 		}
 	}
 	for _, c := range promise.Containers {
@@ -199,8 +202,9 @@ func (p *page) pools(pools []target.Pool) {
 	rows := [][]string{{"KNOWN POOL", "STRATEGY", "RESOURCE", "DEVICE", "MEMORY", "LARGEST SLICE", "REPLICAS", "NODES"}}
 	var notes []string
 	for _, known := range pools {
-		rows = append(rows, []string{known.Name, string(known.Strategy), known.Resource, known.Device, cli.Amount(known.DeviceMemory), cli.Amount(known.Usable),
-			strconv.Itoa(known.Replicas), cli.First(shownNodes, known.Nodes)})
+		rows = append(rows,
+			[]string{known.Name, string(known.Strategy), known.Resource, known.Device, cli.Amount(known.DeviceMemory), cli.Amount(known.Usable),
+				strconv.Itoa(known.Replicas), cli.First(shownNodes, known.Nodes)})
 		for _, note := range known.Notes {
 			notes = append(notes, known.Name+": "+note)
 		}

@@ -101,10 +101,12 @@ func (l *status) pod(f *facts) {
 	case promise == nil && len(f.claimed(nil)) > 0:
 		l.Claimed = f.claimed(nil)
 	case promise == nil:
-		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
+		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -",
+			p.Name, p.Namespace)
 	default:
 		l.Requested, l.Claimed = &promise.Request, f.claimed(promise)
-		l.Given = &grant{Policy: promise.Policy, Strategy: promise.Strategy, Pools: promise.Pools, Containers: promise.Containers, Charge: promise.Charge,
+		l.Given = &grant{Policy: promise.Policy, Strategy: promise.Strategy,
+			Pools: promise.Pools, Containers: promise.Containers, Charge: promise.Charge,
 			Planned: promise.PlannedOn(p), Guard: promise.Guard != nil}
 		l.holding = f.claims.GPUClaims(f.Namespace, p).Total(promise)
 	}
@@ -152,7 +154,9 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 	case len(l.Nodes) == 0:
 		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promise.Containers[0].Resource)
 	case !slices.ContainsFunc(l.Nodes, func(n node) bool { return n.Reason == "" }):
-		l.note("no node that offers %s can take the pod, for the reasons above: it stays pending until one of them goes away, or another node joins", promise.Containers[0].Resource)
+		l.note(
+			"no node that offers %s can take the pod, for the reasons above: it stays pending until one of them goes away, or another node joins",
+			promise.Containers[0].Resource)
 	case hasRoom(l.Nodes, wanted):
 	case wanted > 1:
 		l.note("no node on which it can run has %d free replicas: it stays pending until other pods end", wanted)
@@ -167,10 +171,12 @@ func (l *status) template(f *facts, name string) {
 	spec, written := f.claims.Templates[in+"/"+name]
 	switch {
 	case f.claimsRead && !written && f.claims.Slices(in) >= claimtemplates.MaxTemplates:
-		l.note("template %s is not written: namespace %s has %d of gpuslice's templates, the maximum; delete pods of sizes that are not needed, or use fewer sizes", name, in, claimtemplates.MaxTemplates)
+		l.note("template %s is not written: namespace %s has %d of gpuslice's templates, the maximum; delete pods of sizes that are not needed, or use fewer sizes",
+			name, in, claimtemplates.MaxTemplates)
 	case f.claimsRead && !written:
 		l.note("template %s is not written yet: the replica of gpuslice that leads writes it within seconds, and another leads about 20 seconds after that one has ended", name)
-	case written && f.claimsRead && len(spec.Devices.Requests) > 0 && spec.Devices.Requests[0].Exactly != nil && f.claims.Classes[spec.Devices.Requests[0].Exactly.DeviceClassName] == nil:
+	case written && f.claimsRead && len(spec.Devices.Requests) > 0 && spec.Devices.Requests[0].Exactly != nil &&
+		f.claims.Classes[spec.Devices.Requests[0].Exactly.DeviceClassName] == nil:
 		l.note("template %s names DeviceClass %s, which does not exist", name, spec.Devices.Requests[0].Exactly.DeviceClassName)
 	default:
 		l.note("the scheduler places it once a device has room for what template %s claims: kubectl get resourceclaims -n %s", name, in)

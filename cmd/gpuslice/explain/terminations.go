@@ -15,7 +15,8 @@ import (
 // terminations gives the reasons for which containers failed, and the guard's terminations.
 func (l *status) terminations(f *facts) {
 	for _, s := range failures(f.pod) {
-		if end := lastTermination(s); s.State.Waiting != nil && end.Message != "" && strings.Contains(s.State.Waiting.Message, strings.TrimSpace(end.Message)) {
+		if end := lastTermination(s); s.State.Waiting != nil && end.Message != "" &&
+			strings.Contains(s.State.Waiting.Message, strings.TrimSpace(end.Message)) {
 			continue // why it waits
 		}
 		l.because("%s", failure(s))

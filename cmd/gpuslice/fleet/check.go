@@ -82,7 +82,8 @@ func checkName(what string, names ...string) error {
 }
 
 func (p *Pool) check() error {
-	amounts := Resources{"deviceMemory": int64(p.DeviceMemory), "instanceMemory": int64(p.InstanceMemory), "slice": int64(p.Slice), "reserve": int64(p.Reserve)}
+	amounts := Resources{"deviceMemory": int64(p.DeviceMemory), "instanceMemory": int64(p.InstanceMemory),
+		"slice": int64(p.Slice), "reserve": int64(p.Reserve)}
 	if p.Share < 0 || p.Share > 1 {
 		return fmt.Errorf("pool %q: a unit is %g of a device, accepted: 0 to 1", p.Name, p.Share)
 	}
@@ -110,7 +111,8 @@ func (p *Pod) check() error {
 		if s.Fraction < 0 || s.Fraction > 1 {
 			return fmt.Errorf("pod %q: %g of a device, accepted: 0 to 1", p.Name, s.Fraction)
 		}
-		amounts := Resources{"count": s.Count, "memory": int64(s.Memory), "requested": int64(s.Requested), "limit": int64(s.Limit), "compute": int64(s.Compute)}
+		amounts := Resources{"count": s.Count, "memory": int64(s.Memory), "requested": int64(s.Requested),
+			"limit": int64(s.Limit), "compute": int64(s.Compute)}
 		if err := errors.Join(checkName("container of pod "+p.Name, s.Container), amounts.check("pod", p.Name)); err != nil {
 			return err
 		}

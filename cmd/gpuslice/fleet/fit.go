@@ -151,7 +151,8 @@ func (f *Fleet) Fit() (notes []string) {
 	namespaces := slices.SortedFunc(maps.Keys(left), func(a, b string) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
 	const named = 20
 	for _, namespace := range namespaces[:min(len(namespaces), named)] {
-		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, or its pods take most of what a snapshot can hold", namespace, left[namespace], MaxItem>>10))
+		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, or its pods take most of what a snapshot can hold",
+			namespace, left[namespace], MaxItem>>10))
 	}
 	if more := len(namespaces) - named; more > 0 {
 		notes = append(notes, fmt.Sprintf("so are pods of %d more namespaces", more))

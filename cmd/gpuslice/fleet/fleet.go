@@ -39,7 +39,8 @@ type Header struct {
 
 // New is a Fleet without anything.
 func New(taken time.Time) *Fleet {
-	return &Fleet{Header: Header{config.APIVersion, Kind, Format}, Taken: taken.UTC().Truncate(time.Second), Pools: []Pool{}, Nodes: []Node{}, Pods: []Pod{}}
+	return &Fleet{Header: Header{config.APIVersion, Kind, Format}, Taken: taken.UTC().Truncate(time.Second),
+		Pools: []Pool{}, Nodes: []Node{}, Pods: []Pod{}}
 }
 
 // Resources are amounts by the name of the resource: cpu in thousandths of a core, memory and ephemeral-storage in bytes, anything

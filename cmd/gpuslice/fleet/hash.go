@@ -16,10 +16,12 @@ import (
 )
 
 // publicDomains are those of label keys, taint keys and resources that name no person, team or machine. Subdomains count, too.
-var publicDomains = []string{"kubernetes.io", "k8s.io", "nvidia.com", "gpuslice.dev", "cloud.google.com", "amazonaws.com", "azure.com", "karpenter.sh", "run.ai", "volcano.sh"}
+var publicDomains = []string{"kubernetes.io", "k8s.io", "nvidia.com", "gpuslice.dev",
+	"cloud.google.com", "amazonaws.com", "azure.com", "karpenter.sh", "run.ai", "volcano.sh"}
 
 // publicValues are keys whose values name a kind of thing.
-var publicValues = []string{"kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+var publicValues = []string{"kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type",
+	"topology.kubernetes.io/zone", "topology.kubernetes.io/region",
 	"karpenter.sh/capacity-type", "cloud.google.com/gke-accelerator", "node-role.kubernetes.io/control-plane",
 	api.LabelMemory, api.LabelMemoryLimit, api.LabelFraction, api.LabelCompute, api.LabelShare, api.LabelStrategy, api.LabelTier}
 
@@ -27,8 +29,8 @@ var publicValues = []string{"kubernetes.io/os", "kubernetes.io/arch", "node.kube
 type hasher struct{ key []byte }
 
 // HashNames replaces in f the names of nodes, pools, device classes, namespaces, pods, containers, controllers, schedulers, budgets and
-// devices, label and taint keys outside of known domains, and label values but those that describe hardware. It leaves out sentences that may name any of
-// these. Who has key (at least 16 random bytes, to be forgotten) can try names until one fits.
+// devices, label and taint keys outside of known domains, and label values but those that describe hardware. It leaves out sentences that
+// may name any of these. Who has key (at least 16 random bytes, to be forgotten) can try names until one fits.
 func (f *Fleet) HashNames(key []byte) {
 	h := hasher{key}
 	f.Hashed, f.Unread = true, nil

@@ -43,7 +43,8 @@ func oncePerName(found []manifest.Policy) (once []manifest.Policy, problems []st
 	for _, p := range found {
 		name := key{p.Place, p.Name}
 		if at, repeated := first[name]; repeated {
-			problems = append(problems, fmt.Sprintf("%s and %s have one name: the one that is applied last replaces the other; rename one of them", at, p.At))
+			problems = append(problems,
+				fmt.Sprintf("%s and %s have one name: the one that is applied last replaces the other; rename one of them", at, p.At))
 			continue
 		}
 		first[name] = p.At

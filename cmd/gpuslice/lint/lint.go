@@ -56,7 +56,8 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
+	flags.StringArrayVar(&o.policies, "policies", nil,
+		"`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
 	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	o.kube.RegisterInstalled(cmd, s, "of bare documents of tenants; not needed if one policy governs alone")
 	return cmd

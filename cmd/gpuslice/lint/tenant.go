@@ -52,7 +52,8 @@ func (in *input) lintTenant(p *manifest.Policy, namespace string) error {
 		return err
 	}
 	if authority == nil {
-		p.Warnings = append(p.Warnings, "no policy of the input governs its namespace, so it is checked against none; name governing policies with --policies")
+		p.Warnings = append(p.Warnings,
+			"no policy of the input governs its namespace, so it is checked against none; name governing policies with --policies")
 		return nil
 	}
 	for _, problem := range authority.TightenErrors(p.Policy) {

@@ -92,7 +92,8 @@ func (p *printer) rows(all []slice) (rows [][]string) {
 			row = append([]string{s.Namespace}, row...)
 		}
 		if p.output.Format == cli.Wide {
-			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit), cli.Percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
+			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit),
+				cli.Percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
 		}
 		rows = append(rows, row)
 	}

@@ -51,7 +51,8 @@ func slicesOf(p *corev1.Pod, sizes *advice.Book) ([]slice, error) {
 	var all []slice
 	for _, c := range given.Containers {
 		one := slice{
-			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: cmp.Or(c.Resource, c.Template), Count: c.Count, Memory: c.Slice, Limit: c.Limit,
+			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: cmp.Or(c.Resource, c.Template),
+			Count: c.Count, Memory: c.Slice, Limit: c.Limit,
 			Strategy: given.Strategy, Pool: planned.Pool, Policy: given.Policy, Node: p.Spec.NodeName, Status: status(p),
 			Planned: []api.Tier{}, Observed: tiersFound(observed, c.Name), Created: p.CreationTimestamp.UTC(),
 		}
@@ -126,5 +127,6 @@ func (l *listed) add(p *corev1.Pod) {
 }
 
 func unread(p *corev1.Pod, err error) cli.Error {
-	return cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name}, Message: fmt.Sprintf("what it was given cannot be read: %v", err)}
+	return cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name},
+		Message: fmt.Sprintf("what it was given cannot be read: %v", err)}
 }

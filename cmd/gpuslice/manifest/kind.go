@@ -29,7 +29,8 @@ func (o Object) RunsPods() bool {
 		return false
 	}
 	return strings.HasSuffix(o.Kind, "Job") || strings.HasSuffix(o.Kind, "Deployment") || slices.Contains([]string{
-		"InferenceService", "LLMInferenceService", "NIMService", "RayCluster", "RayService", "Notebook", "SparkApplication", "ScheduledSparkApplication",
+		"InferenceService", "LLMInferenceService", "NIMService", "RayCluster",
+		"RayService", "Notebook", "SparkApplication", "ScheduledSparkApplication",
 		"Workflow", "CronWorkflow", "TaskRun", "PipelineRun", "JobSet", "LeaderWorkerSet", "Workspace", "Model",
 	}, o.Kind)
 }

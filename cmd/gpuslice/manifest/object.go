@@ -127,7 +127,8 @@ func objectOf(at Source, raw json.RawMessage, h head, err error) (Object, error)
 	case h.APIVersion == "":
 		return Object{}, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
 	}
-	o := Object{At: at, APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, Labels: h.Metadata.Labels, Raw: raw}
+	o := Object{At: at, APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace,
+		Name: h.Metadata.Name, Labels: h.Metadata.Labels, Raw: raw}
 	if key := flattened(o); key != "" {
 		return Object{}, fmt.Errorf("%s stands beside kind, where a %s has no such field: the file has lost its indentation", key, o.Kind)
 	}
@@ -196,6 +197,7 @@ func FromCluster(apiVersion, kind string, o metav1.Object) (Object, error) {
 		return Object{}, fmt.Errorf("%w: encode %s %s: %w", cli.ErrInternal, kind, o.GetName(), err)
 	}
 	return Object{
-		At: Source{File: "cluster"}, APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Labels: o.GetLabels(), Raw: raw,
+		At: Source{File: "cluster"}, APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(),
+		Name: o.GetName(), Labels: o.GetLabels(), Raw: raw,
 	}, nil
 }

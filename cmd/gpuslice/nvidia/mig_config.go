@@ -15,7 +15,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
-// OperatorMIGConfig is the ConfigMap of the MIG manager that the GPU Operator creates, and restores, where its ClusterPolicy names no other.
+// OperatorMIGConfig is the ConfigMap of the MIG manager that the GPU Operator creates, and restores,
+// where its ClusterPolicy names no other.
 const OperatorMIGConfig = "default-mig-parted-config"
 
 // MIGConfig is a configuration of the MIG manager: layouts by name. Its own parser, mig-parted's, cannot be used: it

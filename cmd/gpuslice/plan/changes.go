@@ -59,7 +59,8 @@ func changesOf(f *demand.Fleet, p *proposal.Plan, o *objects) (changes, error) {
 	}
 	script, err := rollout(f, byNode)
 	out := changes{"rollout.sh": script, "changes.diff": labelDiff(f, byNode)}
-	return out, errors.Join(err, o.policy.allow(o.strategies(f, p)), o.plugin.write(pluginFile, out), o.mig.write(migFile, out), o.policy.write(policyFile, out))
+	return out, errors.Join(err, o.policy.allow(o.strategies(f, p)), o.plugin.write(pluginFile, out),
+		o.mig.write(migFile, out), o.policy.write(policyFile, out))
 }
 
 // label is a label of nodes that selects a configuration.
@@ -75,7 +76,9 @@ func pluginLabel(n *proposal.Nodes, all map[string]string) label {
 			field = "timeSlicing:\n    failRequestsGreaterThanOne: true"
 		}
 		name = fmt.Sprintf("%s-%d", n.Strategy, n.Replicas)
-		text = fmt.Sprintf("version: v1\nsharing:\n  %s\n    renameByDefault: true\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %d\n", field, n.Replicas)
+		text = fmt.Sprintf(
+			"version: v1\nsharing:\n  %s\n    renameByDefault: true\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %d\n",
+			field, n.Replicas)
 	case layout.MIG:
 		name, text = "mig-mixed", "version: v1\nflags:\n  migStrategy: mixed\n"
 	}
@@ -130,9 +133,10 @@ func rollout(f *demand.Fleet, labels map[string][]label) (string, error) {
 		return cmp.Or(cmp.Compare(a.Running, b.Running), cmp.Compare(a.Name, b.Name))
 	})
 	b := &strings.Builder{}
-	b.WriteString("#!/bin/sh\n# Labels nodes in an order that disrupts no pod. A line that begins with # is for a node on which pods with GPUs run:\n" +
-		"# cordon it, wait until they have ended, then run the line.\n" +
-		"# First apply the ConfigMaps, and look for pods with GPUs that started after the plan was made: it knows none of them.\nset -e\n")
+	b.WriteString(
+		"#!/bin/sh\n# Labels nodes in an order that disrupts no pod. A line that begins with # is for a node on which pods with GPUs run:\n" +
+			"# cordon it, wait until they have ended, then run the line.\n" +
+			"# First apply the ConfigMaps, and look for pods with GPUs that started after the plan was made: it knows none of them.\nset -e\n")
 	for _, n := range nodes {
 		if wrong := validation.IsDNS1123Subdomain(n.Name); len(wrong) > 0 { // a shell runs it
 			return "", fmt.Errorf("--changes: node %.60q: no cluster has a node of that name: %s", n.Name, wrong[0])

@@ -77,7 +77,8 @@ func (c *canvas) drawn(a *layout.Assignment) *fleet.Fleet {
 // poolOf is the pool of a resource of which a node of a kind has so many units. Where the memory of a device is not known, so is that
 // of its parts.
 func poolOf(k *demand.Kind, strategy api.StrategyName, resource string, units int64) fleet.Pool {
-	p := fleet.Pool{Product: k.Model, DeviceMemory: api.MiB(k.DeviceMemory), Slice: api.MiB(k.DeviceMemory), Resource: resource, Strategy: layout.Exclusive, Replicas: 1, Share: 1}
+	p := fleet.Pool{Product: k.Model, DeviceMemory: api.MiB(k.DeviceMemory),
+		Slice: api.MiB(k.DeviceMemory), Resource: resource, Strategy: layout.Exclusive, Replicas: 1, Share: 1}
 	p.Name = k.Model + ", whole"
 	if profile, share, memory := instance(k, resource); profile != "" {
 		p.Name, p.Strategy, p.MIGProfile, p.Share = k.Model+", MIG "+profile, layout.MIG, profile, share
@@ -105,7 +106,8 @@ func instance(k *demand.Kind, resource string) (profile string, share float64, m
 }
 
 func claims(k *demand.Kind) fleet.Pool {
-	return fleet.Pool{Name: k.Model + ", claims", Product: k.Model, DeviceMemory: api.MiB(k.DeviceMemory), Slice: api.MiB(k.DeviceMemory), Strategy: layout.Claim, Claims: true}
+	return fleet.Pool{Name: k.Model + ", claims", Product: k.Model, DeviceMemory: api.MiB(k.DeviceMemory),
+		Slice: api.MiB(k.DeviceMemory), Strategy: layout.Claim, Claims: true}
 }
 
 // pod is a pod where an assignment has it, with its measured use.
@@ -133,7 +135,8 @@ func (c *canvas) pod(a *layout.Assignment, i int) fleet.Pod {
 		memory = api.MiB(int64(min(p.ShareOf(k), demand.Whole)) * k.DeviceMemory / demand.Whole)
 	}
 	if requested.Part > 0 {
-		out.Slices = []fleet.Slice{{Pool: claims(k).Name, Count: 1, Memory: api.MiB(requested.Part * k.DeviceMemory / demand.Whole), Usage: usage}}
+		out.Slices = []fleet.Slice{{Pool: claims(k).Name, Count: 1,
+			Memory: api.MiB(requested.Part * k.DeviceMemory / demand.Whole), Usage: usage}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(requested.Extended)) {
 		pool := poolOf(k, a.Forms[at].Strategy, name, a.Nodes[at].Extended[name])

@@ -53,9 +53,11 @@ type objects struct {
 // newObjects are those of a cluster that has none.
 func newObjects(system string) *objects {
 	made := func(namespace, name, key string) object {
-		return object{key: key, next: corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{}}}
+		return object{key: key, next: corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{}}}
 	}
-	o := &objects{plugin: made("", "device-plugin-configs", ""), mig: made("", "mig-parted-config", migKey), policy: made(system, "default", api.PolicyKey),
+	o := &objects{plugin: made("", "device-plugin-configs", ""), mig: made("", "mig-parted-config", migKey),
+		policy: made(system, "default", api.PolicyKey),
 		system: system, namespaces: map[string]api.Namespace{}}
 	o.policy.next.Labels = map[string]string{api.LabelPolicy: "true"}
 	return o
@@ -204,7 +206,8 @@ func (o *object) write(file string, out changes) error {
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s: %w", o.next.Name, err)
 	}
-	diff, err := manifest.Diff(manifest.Object{At: manifest.Source{File: file}, Kind: "ConfigMap", Namespace: o.next.Namespace, Name: o.next.Name, Raw: before}, after, "with the plan")
+	diff, err := manifest.Diff(manifest.Object{At: manifest.Source{File: file},
+		Kind: "ConfigMap", Namespace: o.next.Namespace, Name: o.next.Name, Raw: before}, after, "with the plan")
 	if err != nil {
 		return err
 	}

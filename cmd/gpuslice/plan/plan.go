@@ -101,10 +101,12 @@ func New(s cli.Streams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.source.Register(cmd)
-	flags.StringVar(&o.source.From, "from", "", "`FILE` of a snapshot, -: standard input, openb:NODES.csv,PODS.csv: a trace (default: the cluster)")
+	flags.StringVar(&o.source.From, "from", "",
+		"`FILE` of a snapshot, -: standard input, openb:NODES.csv,PODS.csv: a trace (default: the cluster)")
 	flags.StringSliceVar(&o.strategies, "strategies", nil, "`STRATEGIES` that the plan may use: exclusive, one of time-slicing and mps, mig, claim (default: time-slicing, and those that nodes have)")
 	flags.StringVar(&o.sizes, "sizes", snapshot.Requested, "`SIZES` of pods: requested, recommended, observed")
-	flags.StringArrayVar(&o.samples, "samples", nil, "`FILE` with samples of GPU memory for --sizes recommended: the JSON of range queries of Prometheus, or CSV; .gz; may be repeated")
+	flags.StringArrayVar(&o.samples, "samples", nil,
+		"`FILE` with samples of GPU memory for --sizes recommended: the JSON of range queries of Prometheus, or CSV; .gz; may be repeated")
 	flags.StringVar(&o.peak, "peak", snapshot.Max, "`MOMENT` that the plan is for: max, p95")
 	flags.StringArrayVar(&o.questions, "what-if", nil, "`QUESTION`: replicas=N for all shared GPUs, sizes=recommended; may be repeated")
 	flags.StringSliceVar(&o.without, "without", nil, "`NODES` to leave out")
@@ -128,7 +130,8 @@ func (o *options) checkSamples() error {
 }
 
 func (o *options) check() (err error) {
-	o.price, err = price.Parse(o.prices, "MODEL=PRICE, such as a100=2.40 or '*=1'", func(string) bool { return true }) // a model, or a word of its name
+	// a model, or a word of its name
+	o.price, err = price.Parse(o.prices, "MODEL=PRICE, such as a100=2.40 or '*=1'", func(string) bool { return true })
 	if len(o.against) > 0 && o.changes == "" {
 		err = errors.Join(err, errors.New("--against: it is for --changes, which is missing"))
 	}

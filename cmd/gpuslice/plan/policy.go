@@ -66,7 +66,8 @@ func (o *object) allow(names []api.StrategyName) error {
 	} else {
 		text = strings.TrimSuffix(text, "\n") + "\n" + line + "\n"
 	}
-	if changed, _ := config.Parse(o.next.Name, []byte(text)); changed == nil || !slices.Equal(changed.Strategies, allowed) { // a list of several lines, or JSON
+	// a list of several lines, or JSON
+	if changed, _ := config.Parse(o.next.Name, []byte(text)); changed == nil || !slices.Equal(changed.Strategies, allowed) {
 		text = o.next.Data[o.key]
 		var document map[string]any
 		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
@@ -142,7 +143,8 @@ func (o *objects) notes(f *demand.Fleet, p *proposal.Plan) (notes []string) {
 		file, setting string
 	}{{&o.plugin, pluginFile, "devicePlugin"}, {&o.mig, migFile, "migManager"}} {
 		if made.today == nil && made.changed() {
-			notes = append(notes, fmt.Sprintf("%s is a new ConfigMap: create it where NVIDIA's software runs, which reads it once that is configured (GPU Operator: %s.config.name=%s)", made.file, made.setting, made.next.Name))
+			notes = append(notes, fmt.Sprintf("%s is a new ConfigMap: create it where NVIDIA's software runs, which reads it once that is configured (GPU Operator: %s.config.name=%s)",
+				made.file, made.setting, made.next.Name))
 		}
 	}
 	if len(o.leftOut) > 0 {
@@ -157,9 +159,13 @@ func (o *objects) notes(f *demand.Fleet, p *proposal.Plan) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s is not written, because %v: correct the policy and plan again", policyFile, o.broken))
 	case !o.policy.changed():
 	case o.policy.today == nil:
-		notes = append(notes, fmt.Sprintf("%s is a new policy: where there is one named %s, it would replace it and all its limits; --against adds to today's", policyFile, o.policy.next.Name))
+		notes = append(notes,
+			fmt.Sprintf("%s is a new policy: where there is one named %s, it would replace it and all its limits; --against adds to today's",
+				policyFile, o.policy.next.Name))
 	default:
-		notes = append(notes, fmt.Sprintf("%s has policy %s allow more strategies than today, in all namespaces that it governs: see changes.diff", policyFile, o.policy.next.Name))
+		notes = append(notes,
+			fmt.Sprintf("%s has policy %s allow more strategies than today, in all namespaces that it governs: see changes.diff",
+				policyFile, o.policy.next.Name))
 	}
 	pods := map[string]int{}
 	for in, strategy := range o.sharing(f, p) {

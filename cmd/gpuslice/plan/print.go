@@ -21,7 +21,8 @@ func pageOf(p *document) *cli.Page {
 	if !p.Applied {
 		page.Line("No node changes, because more pods would wait on the nodes that are there. The numbers show what the plan would need.")
 	}
-	page.Linef("%d GPUs are there. The pods need %d as they are divided today, %d with this plan, and at least %d.", d.Total, d.Today, d.Planned, d.LowerBound)
+	page.Linef("%d GPUs are there. The pods need %d as they are divided today, %d with this plan, and at least %d.",
+		d.Total, d.Today, d.Planned, d.LowerBound)
 	page.Rows("", bars(d))
 	page.Linef("%d of %d pods wait on these nodes today, %d with this plan.", p.Waiting.Before, p.Demand.Pods, p.Waiting.After)
 	if c := p.Cost; c != nil {
@@ -32,13 +33,15 @@ func pageOf(p *document) *cli.Page {
 	page.Line("")
 	rows := [][]string{{"LAYOUT", "PODS", "GPUS NEEDED", "NODES", "GPUS OF NODES"}}
 	for _, l := range p.Layouts {
-		rows = append(rows, []string{layoutText(string(l.Strategy), l.Replicas, l.Profiles), strconv.Itoa(l.Pods), strconv.Itoa(l.Devices), cli.Count(int64(l.Nodes)), strconv.Itoa(l.NodeDevices)})
+		rows = append(rows, []string{layoutText(string(l.Strategy), l.Replicas, l.Profiles),
+			strconv.Itoa(l.Pods), strconv.Itoa(l.Devices), cli.Count(int64(l.Nodes)), strconv.Itoa(l.NodeDevices)})
 	}
 	page.Table("", rows)
 	page.Line("")
 	rows = [][]string{{"NODE GROUP", "GPUS EACH", "LEAST NODES", "MOST NODES"}}
 	for _, g := range p.Groups {
-		rows = append(rows, []string{g.Model + ", " + layoutText(string(g.Strategy), g.Replicas, nil), strconv.Itoa(g.Devices), strconv.Itoa(g.Least), strconv.Itoa(g.Most)})
+		rows = append(rows, []string{g.Model + ", " + layoutText(string(g.Strategy), g.Replicas, nil),
+			strconv.Itoa(g.Devices), strconv.Itoa(g.Least), strconv.Itoa(g.Most)})
 	}
 	page.Table("", rows)
 	page.Line("")
@@ -78,7 +81,8 @@ func bars(d proposal.Devices) (rows [][]string) {
 		name string
 		n    int
 	}{{"there", d.Total}, {"today", d.Today}, {"plan", d.Planned}, {"bound", d.LowerBound}} {
-		rows = append(rows, []string{"  " + b.name, "[" + fmt.Sprintf("%-*s", barWidth, strings.Repeat("#", b.n*barWidth/longest)) + "]", strconv.Itoa(b.n)})
+		rows = append(rows,
+			[]string{"  " + b.name, "[" + fmt.Sprintf("%-*s", barWidth, strings.Repeat("#", b.n*barWidth/longest)) + "]", strconv.Itoa(b.n)})
 	}
 	return rows
 }

@@ -37,9 +37,11 @@ func (o *options) recommend(ctx context.Context, s cli.Streams) (sizeOf func(*fl
 	recorded, err := peaks.Read(ctx, connection.Client, o.source.System, s.Now().AddDate(0, 0, -historyDays), s.Now())
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("recommended sizes are those of a built-in table, since the record of gpuslice's leader cannot be read: %v", err), nil
+		return nil, fmt.Sprintf(
+			"recommended sizes are those of a built-in table, since the record of gpuslice's leader cannot be read: %v", err), nil
 	case len(recorded.Workloads) == 0:
-		return nil, "recommended sizes are those of a built-in table, since gpuslice's leader recorded no use: name files of samples with --samples", nil
+		return nil,
+			"recommended sizes are those of a built-in table, since gpuslice's leader recorded no use: name files of samples with --samples", nil
 	}
 	return sizesOf(source.Recorded(recorded).All()), "", nil
 }

@@ -73,7 +73,9 @@ func add(f *demand.Fleet, values []string) error {
 		}
 		kind := slices.IndexFunc(f.Kinds, func(k demand.Kind) bool { return k.Nodes > 0 && k.Devices > 0 && named(k.Model, model) })
 		if kind < 0 {
-			return fmt.Errorf("--add %s: no node of the fleet has GPUs of that model, so what CPU and memory such nodes have is unknown: there are %s", value, models(f))
+			return fmt.Errorf(
+				"--add %s: no node of the fleet has GPUs of that model, so what CPU and memory such nodes have is unknown: there are %s",
+				value, models(f))
 		}
 		for ; n > 0; n -= f.Kinds[kind].Devices {
 			f.Add(fmt.Sprintf("added-%s-%d", strings.ToLower(model), added), kind)

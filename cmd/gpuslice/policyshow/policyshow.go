@@ -60,7 +60,8 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies, Namespace objects beside them, in the place of the cluster's; may be repeated")
+	flags.StringArrayVar(&o.policies, "policies", nil,
+		"`FILE` or directory of policies, Namespace objects beside them, in the place of the cluster's; may be repeated")
 	o.output.Register(cmd, cli.YAML, cli.JSONPath)
 	o.kube.RegisterInstalled(cmd, s, "to show (default: the context's, else \"default\")")
 	return cmd
@@ -151,7 +152,8 @@ func (d *documents) effective() (*effective, error) {
 		return e, e.takeAnswer(d.answer, d.tenant)
 	}
 	if d.policiesUnread != nil {
-		e.fail(fmt.Errorf("%w; shown are the settings of the namespace's own document, which only tightens the policy that governs it", d.policiesUnread))
+		e.fail(fmt.Errorf("%w; shown are the settings of the namespace's own document, which only tightens the policy that governs it",
+			d.policiesUnread))
 		return e, e.takeTenant(d.tenant)
 	}
 	authority, err := d.authority()

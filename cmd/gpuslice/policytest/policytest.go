@@ -69,7 +69,8 @@ func New(s cli.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
+	flags.StringArrayVarP(&o.filenames, "filename", "f", nil,
+		"`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
 	cli.OutputFlag(cmd, &o.output, cli.TextOrDocument())
 	return cmd
 }

@@ -161,7 +161,8 @@ func slicesOf(d policies.Decision) map[string]slice {
 		return given
 	}
 	for _, c := range d.Promise.Containers {
-		one := slice{Resource: c.Resource, Memory: c.Slice, MemoryLimit: c.Limit, Strategy: d.Planned.Strategy, Pool: d.Planned.Pool, Tier: api.TierNone}
+		one := slice{Resource: c.Resource, Memory: c.Slice, MemoryLimit: c.Limit,
+			Strategy: d.Planned.Strategy, Pool: d.Planned.Pool, Tier: api.TierNone}
 		for _, planned := range d.Planned.Containers {
 			for _, t := range planned.Tiers {
 				if planned.Name == c.Name && t.AtLeast(one.Tier) {

@@ -55,7 +55,8 @@ func New(s cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	o.output.Register(cmd, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
-	o.kube.RegisterInstalled(cmd, s, "of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
+	o.kube.RegisterInstalled(cmd, s,
+		"of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
 	return cmd
 }
 

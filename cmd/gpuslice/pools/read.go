@@ -114,7 +114,8 @@ func (r *reader) poolsOfSlices(ctx context.Context, namespace string) ([]pool, e
 			continue
 		}
 		seen[given.Planned.Pool] = true
-		all = append(all, pool{Pool: target.Pool{Name: given.Planned.Pool, Strategy: given.Strategy, Resource: cmp.Or(given.Containers[0].Resource, given.Containers[0].Template), Nodes: []string{}, Notes: []string{}}})
+		all = append(all, pool{Pool: target.Pool{Name: given.Planned.Pool, Strategy: given.Strategy,
+			Resource: cmp.Or(given.Containers[0].Resource, given.Containers[0].Template), Nodes: []string{}, Notes: []string{}}})
 	}
 	return all, nil
 }

@@ -130,7 +130,8 @@ func isDefault(key string, value any) bool {
 		"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "enableServiceLinks": true,
 		"terminationGracePeriodSeconds": int64(30), "preemptionPolicy": "PreemptLowerPriority", "priority": int64(0),
 		"serviceAccount": "default", "serviceAccountName": "default",
-		"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent", "successThreshold": int64(1), "failureThreshold": int64(3),
+		"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+		"imagePullPolicy": "IfNotPresent", "successThreshold": int64(1), "failureThreshold": int64(3),
 	}
 	standard, known := defaults[key]
 	return known && value == standard
@@ -145,5 +146,6 @@ func addedByServer(item any) bool {
 	}
 	name, _ := object["name"].(string)
 	key, _ := object["key"].(string)
-	return strings.HasPrefix(name, "kube-api-access-") || object["tolerationSeconds"] == int64(300) && strings.HasPrefix(key, "node.kubernetes.io/")
+	return strings.HasPrefix(name, "kube-api-access-") ||
+		object["tolerationSeconds"] == int64(300) && strings.HasPrefix(key, "node.kubernetes.io/")
 }

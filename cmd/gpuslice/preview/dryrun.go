@@ -87,13 +87,15 @@ func (s *server) checkTemplate(ctx context.Context, o manifest.Object) (*api.Vio
 
 // create posts an object as a dry-run. It goes under a generated name, since one that exists cannot be created again,
 // and comes back under its own.
-func (s *server) create(ctx context.Context, resource schema.GroupVersionResource, namespace string, raw json.RawMessage) (json.RawMessage, []string, error) {
+func (s *server) create(ctx context.Context, resource schema.GroupVersionResource,
+	namespace string, raw json.RawMessage) (json.RawMessage, []string, error) {
 	nameless, name, err := withoutName(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	var collected warnings
-	result := s.client.Post().AbsPath(root(resource.GroupVersion()), "namespaces", namespace, resource.Resource).Param("dryRun", metav1.DryRunAll).
+	result := s.client.Post().AbsPath(root(resource.GroupVersion()), "namespaces", namespace, resource.Resource).
+		Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		WarningHandler(&collected).Body([]byte(nameless)).Do(ctx)
 	if err := result.Error(); err != nil {
@@ -122,7 +124,8 @@ func (s *server) failure(ctx context.Context, err error, resource schema.GroupVe
 		return err
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: resource.Group, Resource: resource.Resource, Namespace: namespace},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create",
+			Group: resource.Group, Resource: resource.Resource, Namespace: namespace},
 	}}
 	answer, failed := s.rights.Create(ctx, review, metav1.CreateOptions{})
 	if failed == nil && !answer.Status.Allowed {

@@ -32,7 +32,8 @@ type Flags struct {
 // Register registers the flags. The first format is the default.
 func (f *Flags) Register(cmd *cobra.Command, s cli.Streams, formats ...string) {
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.Filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
+	flags.StringArrayVarP(&f.Filenames, "filename", "f", nil,
+		"`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
 	f.Flags.Register(cmd, s, "of the objects that name none (default: the context's, else \"default\")")
 	flags.StringVar(&f.dryRun, "dry-run", dryRunClient, "`WHERE` objects are evaluated: client, in this program; or server, by a dry-run create that the cluster's webhooks answer, which needs the right to create the object")
 	cli.OutputFlag(cmd, &f.Output.Format, formats)

@@ -88,7 +88,8 @@ func (r *Results) notJudged() string {
 	if len(names) > maxNamed {
 		all += fmt.Sprintf("; and %d more", len(names)-maxNamed)
 	}
-	return fmt.Sprintf("objects whose pods a controller creates from no template in them, not judged: %d: %s; try the pods that it creates", len(names), all)
+	return fmt.Sprintf("objects whose pods a controller creates from no template in them, not judged: %d: %s; try the pods that it creates",
+		len(names), all)
 }
 
 func (r *Results) fail(e manifest.Error) {

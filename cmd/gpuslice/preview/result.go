@@ -58,7 +58,8 @@ func (r *Result) hold(in policies.Input) {
 	if p := r.Decision.Promise; p != nil {
 		holding = accounting.Holding(p, podedit.Apply(p, in.Pod))
 	}
-	if holding, r.Claimed = in.GPUClaims().Holding(holding, r.Decision.Promise), in.GPUClaims().Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
+	if holding, r.Claimed = in.GPUClaims().Holding(holding, r.Decision.Promise),
+		in.GPUClaims().Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
 		r.Holding = &holding
 	}
 	if d := &r.Decision; len(r.Claimed) > 0 && d.Promise == nil && d.UnchangedReason != "" {
@@ -140,5 +141,6 @@ func Summary(d policies.Decision) string {
 	for _, c := range d.Planned.Containers {
 		slices = append(slices, strings.TrimSpace(c.Name+" "+c.Memory))
 	}
-	return fmt.Sprintf("%s under %s on %s, enforcement planned: %s", strings.Join(slices, ", "), d.Planned.Strategy, d.Planned.Pool, d.Planned.Tier)
+	return fmt.Sprintf("%s under %s on %s, enforcement planned: %s", strings.Join(slices, ", "),
+		d.Planned.Strategy, d.Planned.Pool, d.Planned.Tier)
 }

@@ -56,7 +56,8 @@ func (p *page) budget(b budget.Budget) {
 		p.Line("  GPUs that these pods need: unknown: " + b.PlanUnknown)
 	}
 	if b.Plan != nil {
-		p.Linef("  GPUs that these pods need: %d as they are divided today, %d with the layout that gpuslice plan has for them", b.Plan.Today, b.Plan.Planned)
+		p.Linef("  GPUs that these pods need: %d as they are divided today, %d with the layout that gpuslice plan has for them",
+			b.Plan.Today, b.Plan.Planned)
 	}
 }
 
@@ -96,7 +97,8 @@ func bar(f quota.Figure) string {
 		used, taken = 1, max(taken, 1)
 	}
 	percent := 100 * (f.Used + f.Reserved) / f.Limit
-	return fmt.Sprintf("[%s%s%s] %3.0f%%", strings.Repeat("#", used), strings.Repeat("+", taken-used), strings.Repeat(".", width-taken), percent)
+	return fmt.Sprintf("[%s%s%s] %3.0f%%", strings.Repeat("#", used), strings.Repeat("+", taken-used),
+		strings.Repeat(".", width-taken), percent)
 }
 
 // colourOf warns if four fifths are taken, and if all is.
@@ -123,7 +125,8 @@ func (p *page) holders(all []budget.Holder) {
 		case !h.Promised:
 			note = "no slice: counts as whole devices"
 		}
-		rows = append(rows, []string{h.Namespace + "/" + h.Pod, cli.Amount(api.MiB(h.Memory >> 20)), cli.Count(h.Slices), cli.Count(h.GPUs), devices(h.Devices), note})
+		rows = append(rows, []string{h.Namespace + "/" + h.Pod, cli.Amount(api.MiB(h.Memory >> 20)),
+			cli.Count(h.Slices), cli.Count(h.GPUs), devices(h.Devices), note})
 	}
 	p.Table("  ", rows)
 }

@@ -110,7 +110,8 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 	if output.Format == csvFormat {
 		return printCSV(s.Out, items)
 	}
-	if err := output.Print(s.Out, cli.Answer{Document: cli.NewList("SizeRecommendationList", items), Page: func() *cli.Page { return pageOf(items, o.price > 0) }}); err != nil {
+	if err := output.Print(s.Out, cli.Answer{Document: cli.NewList("SizeRecommendationList", items),
+		Page: func() *cli.Page { return pageOf(items, o.price > 0) }}); err != nil {
 		return err
 	}
 	if !cli.IsDocument(output.Format) {
@@ -132,7 +133,9 @@ func leftOut(r *source.Records) string {
 		}) {
 			of = append(of, fmt.Sprintf("%d of namespace %q", r.LeftOut[namespace], namespace))
 		}
-		texts = append(texts, fmt.Sprintf("series with longer names than objects have, or too many beside those of other namespaces (counted in each answer: %s)", cli.First(5, of)))
+		texts = append(texts,
+			fmt.Sprintf("series with longer names than objects have, or too many beside those of other namespaces (counted in each answer: %s)",
+				cli.First(5, of)))
 	}
 	if r.Dropped > 0 {
 		texts = append(texts, fmt.Sprintf("samples without a valid amount of memory, or later than this clock (%d)", r.Dropped))
@@ -195,7 +198,8 @@ func (o *historyOptions) readRecord(ctx context.Context, s cli.Streams, cluster 
 		return nil, offers{}, fmt.Errorf("the record of gpuslice's leader in namespace %s has no workload: agents on the GPU nodes report use, and the leader writes once an hour", o.systemNamespace)
 	}
 	if recorded.Unrecorded > 0 {
-		fmt.Fprintf(s.Err, "left out of the record: pods with several slices (%d), since agents report one sum for each pod\n", recorded.Unrecorded)
+		fmt.Fprintf(s.Err, "left out of the record: pods with several slices (%d), since agents report one sum for each pod\n",
+			recorded.Unrecorded)
 	}
 	if recorded.LeftOut > 0 {
 		fmt.Fprintf(s.Err, "left out of the record: workloads beyond those for which a day has room (%d)\n", recorded.LeftOut)
@@ -229,7 +233,8 @@ func (o *historyOptions) recommend(all []*source.Record, offers offers) []item {
 	workloads, fleet := source.Workloads(all, cmp.Or(o.device, offers.card()), o.coverage/100, o.period.Hours())
 	var items []item
 	for i, r := range all {
-		if o.kube.Namespace != "" && o.kube.Namespace != r.Key.Namespace || len(o.workloads) > 0 && !slices.Contains(o.workloads, r.Key.Workload) {
+		if o.kube.Namespace != "" && o.kube.Namespace != r.Key.Namespace ||
+			len(o.workloads) > 0 && !slices.Contains(o.workloads, r.Key.Workload) {
 			continue
 		}
 		items = append(items, o.itemOf(r, fleet.Estimate(workloads[i]), offers))

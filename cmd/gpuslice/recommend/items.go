@@ -55,14 +55,16 @@ func (i *item) saves() int64 {
 }
 
 func (o *historyOptions) itemOf(r *source.Record, e sizing.Estimate, offers offers) item {
-	i := item{owner: r.Owner.Name, Namespace: r.Key.Namespace, Workload: r.Key.Workload, Kind: r.Owner.Kind, Container: r.Key.Container, Pods: r.Pods,
+	i := item{owner: r.Owner.Name, Namespace: r.Key.Namespace, Workload: r.Key.Workload,
+		Kind: r.Owner.Kind, Container: r.Key.Container, Pods: r.Pods,
 		Hours: math.Round(e.Hours*10) / 10, Peak: api.MiB(math.Ceil(e.Peak)), Slice: r.Slice, Device: r.Device, Verdict: e.Verdict,
 		Marks: cli.NonNil(e.Marks), MoreHours: math.Ceil(e.MoreHours*10) / 10, EngineUse: r.EngineUse}
 	if r.Events != (sizing.Events{}) {
 		i.Events = &r.Events
 	}
 	if r.Shared {
-		i.Verdict, i.MoreHours, i.Advice = sizing.Unknown, 0, "several pods shared its GPU, which DCGM measures as a whole: agents of gpuslice measure each container"
+		i.Verdict, i.MoreHours, i.Advice =
+			sizing.Unknown, 0, "several pods shared its GPU, which DCGM measures as a whole: agents of gpuslice measure each container"
 		return i
 	}
 	if i.Advice = adviceOf(e.Verdict, r, o.coverage); e.Size == 0 {
@@ -119,7 +121,8 @@ func pageOf(items []item, priced bool) *cli.Page {
 	}
 	rows := [][]string{append(header, "VERDICT", "MARKS")}
 	for _, i := range items {
-		row := []string{i.Namespace, i.Workload, i.Container, cli.Count(int64(i.Pods)), hoursText(i.Hours), cli.Amount(i.Peak), now(i), cli.Amount(i.Size), signed(i.Saves)}
+		row := []string{i.Namespace, i.Workload, i.Container, cli.Count(int64(i.Pods)),
+			hoursText(i.Hours), cli.Amount(i.Peak), now(i), cli.Amount(i.Size), signed(i.Saves)}
 		if priced {
 			row = append(row, i.cost())
 		}
@@ -211,7 +214,8 @@ func basisText(i item) string {
 
 // printCSV prints rows in which a cell is empty if its value is not known.
 func printCSV(out io.Writer, items []item) error {
-	rows := [][]string{{"namespace", "workload", "kind", "container", "pods", "hours", "peak_mib", "slice_mib", "size_mib", "saves_mib", "saves_per_month", "verdict", "marks"}}
+	rows := [][]string{{"namespace", "workload", "kind", "container", "pods",
+		"hours", "peak_mib", "slice_mib", "size_mib", "saves_mib", "saves_per_month", "verdict", "marks"}}
 	mib := func(m api.MiB) string { return cli.Count(int64(m)) }
 	for _, i := range items {
 		saves, cost := "", ""
@@ -221,8 +225,9 @@ func printCSV(out io.Writer, items []item) error {
 		if i.SavesCost != nil {
 			cost = strconv.FormatFloat(*i.SavesCost, 'f', -1, 64)
 		}
-		rows = append(rows, []string{i.Namespace, i.Workload, i.Kind, i.Container, strconv.Itoa(i.Pods), strconv.FormatFloat(i.Hours, 'f', -1, 64),
-			mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks)})
+		rows = append(rows,
+			[]string{i.Namespace, i.Workload, i.Kind, i.Container, strconv.Itoa(i.Pods), strconv.FormatFloat(i.Hours, 'f', -1, 64),
+				mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks)})
 	}
 	return cli.PrintCSV(out, rows)
 }

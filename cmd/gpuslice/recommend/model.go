@@ -26,11 +26,14 @@ type modelOptions struct {
 
 func (o *modelOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.path, "model", "", "`DIRECTORY` of a model, or its config.json")
-	flags.StringVar(&o.serve.Engine, "engine", enginememory.Engines()[0], "`NAME` of the engine that serves --model: "+strings.Join(enginememory.Engines(), ", "))
+	flags.StringVar(&o.serve.Engine, "engine", enginememory.Engines()[0],
+		"`NAME` of the engine that serves --model: "+strings.Join(enginememory.Engines(), ", "))
 	flags.IntVar(&o.serve.Concurrency, "concurrency", 16, "`NUMBER` of requests to --model at a time")
 	flags.IntVar(&o.serve.TensorParallel, "tensor-parallel", 1, "`NUMBER` of GPUs that divide --model")
-	flags.StringVar(&o.serve.DType, "dtype", "", "`TYPE` of the weights of --model that are not quantized: bfloat16, float16, float32 (default: as config.json)")
-	flags.StringVar(&o.serve.KVDType, "kv-dtype", "", "`TYPE` of the KV cache of --model, as its engine names it: fp8, fp8_e5m2, q8_0, ... (default: as the model)")
+	flags.StringVar(&o.serve.DType, "dtype", "",
+		"`TYPE` of the weights of --model that are not quantized: bfloat16, float16, float32 (default: as config.json)")
+	flags.StringVar(&o.serve.KVDType, "kv-dtype", "",
+		"`TYPE` of the KV cache of --model, as its engine names it: fp8, fp8_e5m2, q8_0, ... (default: as the model)")
 }
 
 // parseContext reads --context, which names a context of the kubeconfig where there is no --model.
@@ -128,7 +131,8 @@ func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err 
 	if document, err = cli.ReadFile(filepath.Join(path, "config.json"), enginememory.MaxConfig); err != nil {
 		return nil, stored, err
 	}
-	if stored.Quantization, err = cli.ReadFile(filepath.Join(path, "hf_quant_config.json"), enginememory.MaxConfig); errors.Is(err, fs.ErrNotExist) {
+	if stored.Quantization, err = cli.ReadFile(filepath.Join(path, "hf_quant_config.json"),
+		enginememory.MaxConfig); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	if err != nil {

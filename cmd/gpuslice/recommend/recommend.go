@@ -97,7 +97,8 @@ func New(s cli.Streams) *cobra.Command {
 	o.model.register(cmd.Flags())
 	o.history.register(cmd.Flags())
 	o.output.Register(cmd, cli.YAML, csvFormat, patchFormat, cli.JSONPath)
-	cmd.Flags().Lookup("context").Usage = "`CONTEXT` of the kubeconfig (default: its current one); with --model the tokens of a request, prompt and answer (default 8192)"
+	cmd.Flags().Lookup("context").Usage =
+		"`CONTEXT` of the kubeconfig (default: its current one); with --model the tokens of a request, prompt and answer (default 8192)"
 	o.history.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }

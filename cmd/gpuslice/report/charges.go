@@ -83,8 +83,10 @@ func parseInvoice(text []byte) (*invoice, error) {
 	}
 	all := 0
 	for i, d := range in.Devices {
-		if d.Pool == "" && d.Node == "" || d.Pool != "" && !validPattern(d.Pool) || len(d.Node) > maxPattern || d.Count < 1 || d.Count > maxDevices || !(d.Price >= 0 && d.Price <= maxHourCost) {
-			return nil, fmt.Errorf("devices[%d]: accepted: {pool: a100, count: 8, price: 2.40} or, for --by device, {node: gpu-1, count: 8, price: 2.40}; count up to %d, price up to %g", i, maxDevices, maxHourCost)
+		if d.Pool == "" && d.Node == "" || d.Pool != "" && !validPattern(d.Pool) ||
+			len(d.Node) > maxPattern || d.Count < 1 || d.Count > maxDevices || !(d.Price >= 0 && d.Price <= maxHourCost) {
+			return nil, fmt.Errorf("devices[%d]: accepted: {pool: a100, count: 8, price: 2.40} or, for --by device, {node: gpu-1, count: 8, price: 2.40}; count up to %d, price up to %g",
+				i, maxDevices, maxHourCost)
 		}
 		if all += d.Count; all > maxAll {
 			return nil, fmt.Errorf("devices: more than %d in all lines, the most that is read", maxAll)

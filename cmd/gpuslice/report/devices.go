@@ -56,10 +56,12 @@ func (in *invoice) ofDevices(month period, m *measured) (all []*charge, notes []
 	}
 	for i, line := range in.Devices {
 		hours := float64(line.Count) * float64(month.seconds()) / secondsOfHour
-		charges, beyond := m.devices.divide(lines[i], month, inCents(hours*line.Price), int64(line.Count)*month.seconds(), unseen(line.Node, line.Pool))
+		charges, beyond := m.devices.divide(lines[i], month, inCents(hours*line.Price),
+			int64(line.Count)*month.seconds(), unseen(line.Node, line.Pool))
 		all = append(all, charges...)
 		if beyond > 0 {
-			note("devices[%d] of --charges: its devices were seen for %s device-hours more than count has: the cost is divided by how long each was seen", i, deviceHours(beyond))
+			note("devices[%d] of --charges: its devices were seen for %s device-hours more than count has: the cost is divided by how long each was seen",
+				i, deviceHours(beyond))
 		}
 	}
 	priced := map[string][]place{}
@@ -71,7 +73,8 @@ func (in *invoice) ofDevices(month period, m *measured) (all []*charge, notes []
 		charges, beyond := m.priced.divide(priced[node], month, inCents(n.cost), n.deviceSeconds, unseen(node, ""))
 		all = append(all, charges...)
 		if beyond > 0 {
-			note("node %s: its devices were seen for %s device-hours more than OpenCost has: the cost is divided by how long each was seen", node, deviceHours(beyond))
+			note("node %s: its devices were seen for %s device-hours more than OpenCost has: the cost is divided by how long each was seen",
+				node, deviceHours(beyond))
 		}
 	}
 	return all, append(notes, m.gaps(month, rest, all)...)
@@ -100,7 +103,8 @@ func (m *measured) gaps(month period, rest []place, all []*charge) (notes []stri
 		note("no charge: %d devices of node %s have no price in --charges", without[node], node)
 	}
 	if seconds > 0 {
-		note("no charge: OpenCost had no price for %s device-hours in which devices were seen, of node %s", deviceHours(seconds), strings.Join(slices.Sorted(maps.Keys(before)), ", "))
+		note("no charge: OpenCost had no price for %s device-hours in which devices were seen, of node %s",
+			deviceHours(seconds), strings.Join(slices.Sorted(maps.Keys(before)), ", "))
 	}
 	var over []string
 	for _, c := range all {
@@ -112,7 +116,8 @@ func (m *measured) gaps(month period, rest []place, all []*charge) (notes []stri
 		note("more was held of %d devices than there was, such as %s: their cost is divided by what was held", len(over), over[0])
 	}
 	if len(m.instances) > 0 {
-		note("MIG instances of node %s do not name their device: what those devices cost is unread; report without --by device", strings.Join(slices.Sorted(maps.Keys(m.instances)), ", "))
+		note("MIG instances of node %s do not name their device: what those devices cost is unread; report without --by device",
+			strings.Join(slices.Sorted(maps.Keys(m.instances)), ", "))
 	}
 	switch {
 	case len(m.devices) == 0:
@@ -145,8 +150,8 @@ func (in *invoice) lineOf(node, model string) int {
 	return -1
 }
 
-// divide divides the cost of so many device-seconds among devices by the time for which each was seen; the remainder is a charge of the rest.
-// beyond are seconds for which devices were seen beside them: no device is left out, and each has less.
+// divide divides the cost of so many device-seconds among devices by the time for which each was seen; the remainder is a charge of the
+// rest. beyond are seconds for which devices were seen beside them: no device is left out, and each has less.
 func (all devices) divide(places []place, month period, cost micros, seconds int64, rest resource) (charges []*charge, beyond int64) {
 	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.device, b.device))
@@ -160,15 +165,18 @@ func (all devices) divide(places []place, month period, cost micros, seconds int
 	parts := inParts(cost, append(amounts, left))
 	for i, at := range places {
 		d := all[at]
-		c := &charge{bill: bill{parts[i], d.seconds * usage.DeviceUnits}, from: month.from, until: month.until, lines: map[usage.Key]*usage.Line{},
-			resource: resource{path: "nodes/" + at.node + "/devices/" + at.device, name: at.device, kind: "GPU", pool: cmp.Or(d.model, "GPU"), node: at.node}}
+		c := &charge{bill: bill{parts[i], d.seconds * usage.DeviceUnits}, from: month.from,
+			until: month.until, lines: map[usage.Key]*usage.Line{},
+			resource: resource{path: "nodes/" + at.node + "/devices/" + at.device,
+				name: at.device, kind: "GPU", pool: cmp.Or(d.model, "GPU"), node: at.node}}
 		for _, l := range d.lines {
 			c.lines[l.Key] = l
 		}
 		charges = append(charges, c)
 	}
 	if last := parts[len(places)]; left > 0 || last > 0 {
-		charges = append(charges, &charge{resource: rest, bill: bill{last, left * usage.DeviceUnits}, from: month.from, until: month.until, unread: left * usage.DeviceUnits})
+		charges = append(charges, &charge{resource: rest, bill: bill{last, left * usage.DeviceUnits},
+			from: month.from, until: month.until, unread: left * usage.DeviceUnits})
 	}
 	return charges, left - seconds
 }

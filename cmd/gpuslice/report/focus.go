@@ -31,7 +31,8 @@ var focusColumns = []string{
 	"ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency", "ChargePeriodEnd", "ChargePeriodStart",
 	"ConsumedQuantity", "ConsumedUnit", "ContractedCost", "EffectiveCost", "HostProviderName", "InvoiceIssuerName", "ListCost",
 	"PricingQuantity", "PricingUnit", "ProviderName", "PublisherName", "ResourceId", "ResourceName", "ResourceType",
-	"ServiceCategory", "ServiceName", "ServiceProviderName", "ServiceSubcategory", "SkuId", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags",
+	"ServiceCategory", "ServiceName", "ServiceProviderName", "ServiceSubcategory",
+	"SkuId", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags",
 	"x_GpusliceShare",
 }
 
@@ -128,14 +129,16 @@ func (in *invoice) focusRows(m *charge, used bool) (rows []focusRow, note string
 	}
 	d := m.divide(held, m.unread)
 	if d.of > m.capacity && m.node == "" { // devices share one note: there may be thousands
-		note = fmt.Sprintf("pool %s: more was held in %s than the devices of --charges: the cost is divided by what was held", m.name, m.from.Format("2006-01"))
+		note = fmt.Sprintf("pool %s: more was held in %s than the devices of --charges: the cost is divided by what was held",
+			m.name, m.from.Format("2006-01"))
 	}
 	for i, p := range parts {
 		row := in.row(m, p.share, d.held[i], fraction{p.amount, d.of})
 		m.allocate(row, p.key)
 		rows = append(rows, row)
 	}
-	return append(rows, in.row(m, shareIdle, d.idle, fraction{d.idleAmount, d.of}), in.row(m, shareUnread, d.unread, fraction{d.unreadAmount, d.of}),
+	return append(rows, in.row(m, shareIdle, d.idle, fraction{d.idleAmount, d.of}),
+		in.row(m, shareUnread, d.unread, fraction{d.unreadAmount, d.of}),
 		in.row(m, shareRounding, d.rounding, fraction{0, d.of})), note
 }
 
@@ -180,7 +183,9 @@ const focusUnit = "GPU-Hours"
 // row is a row of a charge that is allocated to nobody.
 func (in *invoice) row(m *charge, share string, cost micros, f fraction) focusRow {
 	month := firstOfMonth(m.from)
-	details, _ := json.Marshal(map[string]any{"Elements": []map[string]any{{"AllocatedRatio": f.ratio(), "UsageUnit": focusUnit, "UsageQuantity": json.Number(f.hours())}}}) // plain values
+	// plain values
+	details, _ := json.Marshal(map[string]any{
+		"Elements": []map[string]any{{"AllocatedRatio": f.ratio(), "UsageUnit": focusUnit, "UsageQuantity": json.Number(f.hours())}}})
 	return focusRow{
 		"AllocatedMethodDetails": string(details), "AllocatedMethodId": focusMethod,
 		"BilledCost": cost.String(), "ContractedCost": cost.String(), "EffectiveCost": cost.String(), "ListCost": cost.String(),
@@ -189,7 +194,8 @@ func (in *invoice) row(m *charge, share string, cost micros, f fraction) focusRo
 		"ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ChargeDescription": m.kind + " " + m.name + ": " + share,
 		"ChargePeriodStart": m.from.Format(focusTime), "ChargePeriodEnd": m.until.Format(focusTime),
 		"ConsumedQuantity": f.hours(), "ConsumedUnit": focusUnit, "PricingQuantity": f.hours(), "PricingUnit": focusUnit,
-		"HostProviderName": in.Provider, "InvoiceIssuerName": in.Provider, "ProviderName": in.Provider, "PublisherName": in.Provider, "ServiceProviderName": in.Provider,
+		"HostProviderName": in.Provider, "InvoiceIssuerName": in.Provider, "ProviderName": in.Provider,
+		"PublisherName": in.Provider, "ServiceProviderName": in.Provider,
 		"ResourceId": "gpuslice/" + m.path, "ResourceName": m.name, "ResourceType": m.kind,
 		"ServiceCategory": "Compute", "ServiceSubcategory": "Other (Compute)", "ServiceName": "GPU",
 		"SkuId": m.pool, "SkuPriceId": m.pool + "/device-hour", "Tags": "{}", "x_GpusliceShare": share,

@@ -106,7 +106,8 @@ func measure(ctx context.Context, sum minutes, month period, openCost bool) (*me
 			return nil, err
 		}
 		if m.size > maxMeasured {
-			return nil, fmt.Errorf("more than %d devices and namespaces on them in %s: report fewer days at a time", maxMeasured, month.from.Format("2006-01"))
+			return nil, fmt.Errorf("more than %d devices and namespaces on them in %s: report fewer days at a time",
+				maxMeasured, month.from.Format("2006-01"))
 		}
 	}
 	return m, nil

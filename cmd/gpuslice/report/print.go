@@ -51,7 +51,8 @@ func (o *options) table(r *report) [][]string {
 		if i.UsedGiBHours != nil {
 			used, read = fmt.Sprintf("%.1f", *i.UsedGiBHours), fmt.Sprintf("%.0f%%", 100*i.UsedReadRatio)
 		}
-		cells := append(o.columns(i.Namespace, i.Pool, i.Label), fmt.Sprintf("%.1f", i.HeldGiBHours), fmt.Sprintf("%.2f", i.HeldDeviceHours), used, read)
+		cells := append(o.columns(i.Namespace, i.Pool, i.Label), fmt.Sprintf("%.1f", i.HeldGiBHours),
+			fmt.Sprintf("%.2f", i.HeldDeviceHours), used, read)
 		unsure := ""
 		if i.UnsureGiBHours > 0 {
 			unsure = fmt.Sprintf("%.1f", i.UnsureGiBHours)
@@ -85,7 +86,8 @@ func (o *options) printCSV(out io.Writer, r *report) error {
 			used = plain(*i.UsedGiBHours)
 		}
 		lines = append(lines, append(o.columns(i.Namespace, i.Pool, i.Label),
-			plain(i.HeldGiBHours), plain(i.HeldDeviceHours), used, plain(i.UsedReadRatio), plain(i.UnsureGiBHours), plain(i.UnsureDeviceHours), money(i.Cost)))
+			plain(i.HeldGiBHours), plain(i.HeldDeviceHours), used, plain(i.UsedReadRatio),
+			plain(i.UnsureGiBHours), plain(i.UnsureDeviceHours), money(i.Cost)))
 	}
 	return cli.PrintCSV(out, lines)
 }

@@ -280,5 +280,6 @@ func sizesOf(book *advice.Book, namespace string) *sizes {
 }
 
 func (n *sizes) String() string {
-	return fmt.Sprintf("of %d containers with a history, %d are over-requested now and %d at risk: see gpuslice recommend --from record", n.Containers, n.OverRequested, n.AtRisk)
+	return fmt.Sprintf("of %d containers with a history, %d are over-requested now and %d at risk: see gpuslice recommend --from record",
+		n.Containers, n.OverRequested, n.AtRisk)
 }

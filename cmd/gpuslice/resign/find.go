@@ -121,11 +121,13 @@ func understated(pod *corev1.Pod, given *promise.Promise) bool {
 
 // write writes the signature. The UID is part of the patch, so that a new pod of the same name is not written.
 func (s signing) write(ctx context.Context, client kubernetes.Interface) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.pod.UID, "annotations": map[string]string{api.AnnotationPromise: s.text}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": s.pod.UID, "annotations": map[string]string{api.AnnotationPromise: s.text}}})
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	after, err := client.CoreV1().Pods(s.pod.Namespace).Patch(ctx, s.pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "gpuslice"})
+	after, err := client.CoreV1().Pods(s.pod.Namespace).
+		Patch(ctx, s.pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "gpuslice"})
 	if err != nil {
 		return fmt.Errorf("write annotation %s: %w", api.AnnotationPromise, err)
 	}

@@ -58,7 +58,8 @@ type Pods struct {
 func (m *Pods) Add(p *corev1.Pod) {
 	given, err := record.Promise(p)
 	if err != nil {
-		m.Unread = append(m.Unread, cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name}, Message: fmt.Sprintf("what it was given cannot be read: %v", err)})
+		m.Unread = append(m.Unread, cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name},
+			Message: fmt.Sprintf("what it was given cannot be read: %v", err)})
 	} else if given != nil {
 		m.tenants = append(m.tenants, tenant{p, given})
 	}
@@ -138,7 +139,8 @@ func answer(found series, source, whose string, err error) scraped {
 	case !sampled:
 		return scraped{source: source, reason: whose + " has not sampled the devices, or is of an older release"}
 	case age > staleSeconds:
-		return scraped{source: source, reason: fmt.Sprintf("%s has not sampled the devices for %s", whose, time.Duration(min(age, math.MaxInt32))*time.Second)}
+		return scraped{source: source,
+			reason: fmt.Sprintf("%s has not sampled the devices for %s", whose, time.Duration(min(age, math.MaxInt32))*time.Second)}
 	}
 	return scraped{series: found, source: source}
 }
@@ -155,7 +157,8 @@ type agentsByNode struct {
 
 func findAgents(ctx context.Context, client Client, system string) agentsByNode {
 	found := agentsByNode{system: system, pods: map[string]*corev1.Pod{}}
-	list, err := client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gpuslice,app.kubernetes.io/component=agent", FieldSelector: "status.phase=Running"})
+	list, err := client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/name=gpuslice,app.kubernetes.io/component=agent", FieldSelector: "status.phase=Running"})
 	if err != nil {
 		found.reason = "the agents are unknown: " + short(err)
 		return found
@@ -198,7 +201,8 @@ func (a agentsByNode) scrape(ctx context.Context, client Client, node string) sc
 // usages are those of the pod's containers.
 func (t tenant) usages(found scraped) (all []Usage) {
 	for _, c := range t.given.Containers {
-		one := Usage{Namespace: t.pod.Namespace, Pod: t.pod.Name, Container: c.Name, Node: t.pod.Spec.NodeName, Memory: c.Slice, Source: found.source, Unknown: found.reason}
+		one := Usage{Namespace: t.pod.Namespace, Pod: t.pod.Name, Container: c.Name,
+			Node: t.pod.Spec.NodeName, Memory: c.Slice, Source: found.source, Unknown: found.reason}
 		if found.reason != "" {
 			all = append(all, one)
 			continue

@@ -45,7 +45,8 @@ func (c *Cluster) Input(namespace string) policies.Input {
 		in = c.snapshot.Input(ns)
 	} else {
 		policy, err := c.Book.For(ns)
-		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard, Runtimes: c.Runtimes}
+		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err,
+			Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard, Runtimes: c.Runtimes}
 	}
 	in.LimitRanges = c.ranges[namespace]
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))

@@ -18,7 +18,8 @@ import (
 func dryRunInstead(c *kube.Connection, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; use the API server instead, by a dry-run in your own namespace: gpuslice render --dry-run=server -f FILE -n %s", err, c.Namespace)
+		return fmt.Errorf("%w; use the API server instead, by a dry-run in your own namespace: gpuslice render --dry-run=server -f FILE -n %s",
+			err, c.Namespace)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w: %s does not accept your credentials; log in, or name another --context", err, c.Config.Host)
 	}

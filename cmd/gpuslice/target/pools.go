@@ -32,10 +32,12 @@ func PrintedPools(pools []pools.Pool) []Pool {
 		p := &pools[i]
 		out := Pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Offer(), Device: p.Product, DeviceMemory: p.DeviceMemory,
-			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes), ByClass: p.DeviceClass != "", Proven: p.Proof, Unproven: p.Unproven,
+			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes),
+			ByClass: p.DeviceClass != "", Proven: p.Proof, Unproven: p.Unproven,
 		}
 		if p.Remembered() {
-			out.Notes = append(slices.Clone(out.Notes), "remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
+			out.Notes = append(slices.Clone(out.Notes),
+				"remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
 		}
 		if p.Proof != "" {
 			out.Notes = append(slices.Clone(out.Notes), "proven: "+p.Proof)

@@ -60,7 +60,8 @@ func (p *printer) page(all []scrape.Usage) *cli.Page {
 		rows[0] = append(rows[0], "NOTE")
 	}
 	for _, u := range all {
-		row := []string{u.Pod, u.Container, cli.Amount(u.Memory), cmp.Or(amount(u.UsedBytes), "unknown"), percent(u.UsedRatio), amount(u.PeakBytes), percent(u.Utilization), u.Node}
+		row := []string{u.Pod, u.Container, cli.Amount(u.Memory), cmp.Or(amount(u.UsedBytes), "unknown"),
+			percent(u.UsedRatio), amount(u.PeakBytes), percent(u.Utilization), u.Node}
 		if p.pods.All {
 			row = append([]string{u.Namespace}, row...)
 		}

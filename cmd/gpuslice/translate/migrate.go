@@ -98,7 +98,8 @@ func (m *migration) run(ctx context.Context, s cli.Streams) error {
 			continue
 		}
 		tally.Denied = tally.Denied || len(t.Problems) > 0
-		items = append(items, migrated{t.Namespace, t.Kind, t.Name, t.Systems, cli.NonNil(t.Words), t.Request, cli.NonNil(t.Notes), cli.NonNil(t.Problems)})
+		items = append(items,
+			migrated{t.Namespace, t.Kind, t.Name, t.Systems, cli.NonNil(t.Words), t.Request, cli.NonNil(t.Notes), cli.NonNil(t.Problems)})
 	}
 	if err := m.print(s, connection.Namespace, items); err != nil {
 		return err
@@ -137,7 +138,8 @@ func pageOf(namespace string, items []migrated) *cli.Page {
 		if len(i.Problems) > 0 {
 			becomes = "not translated: " + strings.Join(i.Problems, "; ")
 		}
-		rows = append(rows, []string{i.Kind + "/" + i.Name, strings.Join(i.Systems, ", "), strings.Join(i.Words, ", "), strings.Join(append([]string{becomes}, i.Notes...), "; ")})
+		rows = append(rows, []string{i.Kind + "/" + i.Name, strings.Join(i.Systems, ", "),
+			strings.Join(i.Words, ", "), strings.Join(append([]string{becomes}, i.Notes...), "; ")})
 	}
 	page.Table("", rows)
 	return page

@@ -38,7 +38,9 @@ func of(o manifest.Object) (translated, error) {
 			return translated{}, err
 		}
 		if t.Partial() && one.Translation.Pod != nil {
-			one.Problems = append(one.Problems, fmt.Sprintf("the controller of %s completes the container in %s: write its request (%s) where the kind takes labels of pods", o.Kind, t.Path(), one.Request))
+			one.Problems = append(one.Problems,
+				fmt.Sprintf("the controller of %s completes the container in %s: write its request (%s) where the kind takes labels of pods",
+					o.Kind, t.Path(), one.Request))
 		}
 		if err := out.add(t, one); err != nil {
 			return translated{}, err

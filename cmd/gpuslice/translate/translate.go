@@ -53,7 +53,8 @@ func New(s cli.Streams) *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return o.run(s) },
 	}
-	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
+	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil,
+		"`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
 	cli.OutputFlag(cmd, &o.output, []string{"yaml", "diff"})
 	return cmd
 }

@@ -84,7 +84,8 @@ func (p *plan) add(k kind, u *unstructured.Unstructured, keep keep) {
 	labels := u.GetLabels()
 	if keep.keys && k.resource.Resource == "secrets" && u.GetName() == keys.SecretName {
 		p.keys = true
-		p.kept = append(p.kept, "secret/"+keys.SecretName+" stays, so that gpuslice knows the slices of living pods when it is installed again; --purge removes it")
+		p.kept = append(p.kept,
+			"secret/"+keys.SecretName+" stays, so that gpuslice knows the slices of living pods when it is installed again; --purge removes it")
 		return
 	}
 	kept := keep.policies && k.resource.Resource == "configmaps" && labels[api.LabelPolicy] == "true"
@@ -113,7 +114,8 @@ func (r *remover) findNamespace(ctx context.Context, p *plan) error {
 	case p.keys:
 		p.kept = append(p.kept, "namespace "+r.system+" stays, with that Secret")
 	case ns.GetLabels()["app.kubernetes.io/name"] != "gpuslice":
-		p.kept = append(p.kept, "namespace "+r.system+" stays: it does not carry the label app.kubernetes.io/name: gpuslice, so others may use it")
+		p.kept = append(p.kept,
+			"namespace "+r.system+" stays: it does not carry the label app.kubernetes.io/name: gpuslice, so others may use it")
 	default:
 		p.namespace = true
 	}
@@ -176,7 +178,8 @@ func (p *plan) remains() []string {
 		"pods created from now on stay as they are written: whole GPUs, under the names that the device plugin offers",
 		"labels gpuslice.dev/* on namespaces, and ConfigMaps gpuslice-policy of tenants, stay without effect")
 	if p.helm {
-		remains = append(remains, "Helm still lists a release: remove it with helm uninstall RELEASE, or its next upgrade installs everything again")
+		remains = append(remains,
+			"Helm still lists a release: remove it with helm uninstall RELEASE, or its next upgrade installs everything again")
 	}
 	return remains
 }

@@ -83,7 +83,8 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := remover{client: connection.Objects, system: o.kube.System, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
+	r := remover{client: connection.Objects, system: o.kube.System, keep: keep{policies: o.keepPolicies, keys: !o.purge},
+		dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
 	p, err := r.find(ctx)
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ func (r *reader) node(n *corev1.Node) *fleet.Node {
 	}
 	labels := maps.Clone(n.Labels)
 	delete(labels, labelTimestamp)
-	out := &fleet.Node{Name: n.Name, Labels: labels, Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable, Allocatable: resources(n.Status.Allocatable)}
+	out := &fleet.Node{Name: n.Name, Labels: labels, Taints: n.Spec.Taints,
+		Unschedulable: n.Spec.Unschedulable, Allocatable: resources(n.Status.Allocatable)}
 	for _, c := range n.Status.Conditions {
 		out.NotReady = out.NotReady || c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 	}
@@ -131,8 +132,10 @@ func (r *reader) addPool(p *pools.Pool, nodes map[string]*corev1.Node, published
 			share = p.Share(0).Float()
 		}
 		r.out.Pools = append(r.out.Pools, fleet.Pool{
-			Name: p.Name, Resource: p.Resource, Class: p.DeviceClass, Strategy: p.Strategy, Product: p.Product, DeviceMemory: p.DeviceMemory, InstanceMemory: p.InstanceMemory,
-			Slice: p.Usable(), Reserve: p.Reserve, Replicas: p.Replicas, Share: share, Granular: p.Granular, MIGProfile: p.MIGProfile, Claims: p.Sharing().Claims, Driver: p.Driver(),
+			Name: p.Name, Resource: p.Resource, Class: p.DeviceClass, Strategy: p.Strategy,
+			Product: p.Product, DeviceMemory: p.DeviceMemory, InstanceMemory: p.InstanceMemory,
+			Slice: p.Usable(), Reserve: p.Reserve, Replicas: p.Replicas, Share: share,
+			Granular: p.Granular, MIGProfile: p.MIGProfile, Claims: p.Sharing().Claims, Driver: p.Driver(),
 		})
 	}
 }

@@ -52,7 +52,8 @@ func (r *reader) addPod(p *corev1.Pod) {
 func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) fleet.Pod {
 	out := fleet.Pod{
 		Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Node: p.Spec.NodeName, Phase: p.Status.Phase, Created: p.CreationTimestamp.UTC(),
-		Requests: requests, SchedulerName: p.Spec.SchedulerName, NodeSelector: p.Spec.NodeSelector, Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations,
+		Requests: requests, SchedulerName: p.Spec.SchedulerName, NodeSelector: p.Spec.NodeSelector,
+		Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations,
 		Spread: p.Spec.TopologySpreadConstraints, Claims: len(p.Spec.ResourceClaims),
 	}
 	if p.Spec.Priority != nil {
@@ -88,7 +89,8 @@ func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) flee
 func slicesOf(p *corev1.Pod, given *promise.Promise) (all []fleet.Slice) {
 	planned, observed := given.PlannedOn(p), record.Observation(p)
 	for _, c := range given.Containers {
-		one := fleet.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource, Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
+		one := fleet.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource,
+			Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
 		for _, at := range planned.Containers {
 			if at.Name == c.Name {
 				one.Compute, one.Tier = at.Compute, api.Strongest(at.Tiers)

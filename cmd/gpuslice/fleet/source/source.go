@@ -190,7 +190,8 @@ func (r *reader) readQuotas(ctx context.Context) error {
 	}
 	for _, b := range all {
 		if b.Counted && len(b.Figures) > 0 {
-			r.out.Quotas = append(r.out.Quotas, fleet.Quota{Budget: b.Budget, Namespaces: b.Namespaces, Figures: append([]quota.Figure{}, b.Figures...)})
+			r.out.Quotas = append(r.out.Quotas,
+				fleet.Quota{Budget: b.Budget, Namespaces: b.Namespaces, Figures: append([]quota.Figure{}, b.Figures...)})
 		}
 	}
 	return nil

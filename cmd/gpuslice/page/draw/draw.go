@@ -48,7 +48,8 @@ func write(out io.Writer, views []*view) error {
 	if err != nil {
 		return fmt.Errorf("%w: write the page: %w", cli.ErrInternal, err)
 	}
-	policy := fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'", hash(style), hash(script))
+	policy := fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
+		hash(style), hash(script))
 	head, tail, _ := strings.Cut(document, "DATA")
 	head = strings.NewReplacer("POLICY", policy, "STYLE", style).Replace(head)
 	tail = strings.Replace(tail, "SCRIPT", script, 1)

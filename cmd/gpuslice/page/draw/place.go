@@ -138,7 +138,8 @@ func (at *board) offer(p *fleet.Pool, i int, units int64) {
 	for range units {
 		const rounding = 1e-6
 		// MIG instances of several pools lie on one device; replicas of two pools never do
-		for d < len(at.devices) && (at.devices[d].left < share-rounding || at.devices[d].pool != i && (p.MIGProfile == "" || at.devices[d].claims)) {
+		for d < len(at.devices) &&
+			(at.devices[d].left < share-rounding || at.devices[d].pool != i && (p.MIGProfile == "" || at.devices[d].claims)) {
 			d++
 		}
 		if d == len(at.devices) {

@@ -120,7 +120,8 @@ type namespace struct {
 
 // viewOf is the picture of a fleet.
 func viewOf(title string, f *fleet.Fleet) *view {
-	v := &view{Title: title, Taken: stamp(f.Taken), Notes: cli.NonNil(f.Unread), Pools: []pool{}, Nodes: []node{}, Pods: []pod{}, Slices: []slice{{}}, Waiting: []waiting{}, Quotas: []figure{}}
+	v := &view{Title: title, Taken: stamp(f.Taken), Notes: cli.NonNil(f.Unread),
+		Pools: []pool{}, Nodes: []node{}, Pods: []pod{}, Slices: []slice{{}}, Waiting: []waiting{}, Quotas: []figure{}}
 	b := builder{view: v, fleet: f, pools: map[string]int{}, byNode: map[string][]*fleet.Pod{}, spaces: map[string]*namespace{}}
 	for i := range f.Pools {
 		p := &f.Pools[i]

@@ -116,7 +116,8 @@ func (p *Pod) ShareOf(k *Kind) int {
 // Fits reports whether an empty node of the kind can take the pod.
 func (f *Fleet) Fits(p *Pod, kind int) bool {
 	k := &f.Kinds[kind]
-	return k.Nodes > 0 && p.MayUse(kind) && p.Devices <= k.Devices && p.CPU <= k.CPU && p.Memory <= k.Memory && (p.Devices == 0 || p.ShareOf(k) <= Whole)
+	return k.Nodes > 0 && p.MayUse(kind) && p.Devices <= k.Devices && p.CPU <= k.CPU &&
+		p.Memory <= k.Memory && (p.Devices == 0 || p.ShareOf(k) <= Whole)
 }
 
 // FitsNowhere reports whether no kind can take the pod.
@@ -150,7 +151,8 @@ func (f *Fleet) Reason(p *Pod) string {
 	}{
 		{func(int) bool { return true }, "its constraints name no node that is there"},
 		{func(kind int) bool { return p.Devices <= f.Kinds[kind].Devices }, fmt.Sprintf("no such node has %d GPUs", p.Devices)},
-		{func(kind int) bool { return p.Devices == 0 || p.ShareOf(&f.Kinds[kind]) <= Whole }, fmt.Sprintf("no GPU of such nodes has %d MiB", p.DeviceMemory)},
+		{func(kind int) bool { return p.Devices == 0 || p.ShareOf(&f.Kinds[kind]) <= Whole },
+			fmt.Sprintf("no GPU of such nodes has %d MiB", p.DeviceMemory)},
 		{func(kind int) bool { return p.CPU <= f.Kinds[kind].CPU }, fmt.Sprintf("no such node has %d thousandths of a core", p.CPU)},
 		{func(kind int) bool { return p.Memory <= f.Kinds[kind].Memory }, fmt.Sprintf("no such node has %d MiB of memory", p.Memory)},
 	} {

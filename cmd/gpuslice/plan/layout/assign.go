@@ -19,7 +19,8 @@ const maxTrials = 24
 // the numbers of nodes are changed as long as fewer pods wait. It is the fleet as it is, with the CPU and the memory of
 // its nodes.
 func Assign(f *demand.Fleet, fam Families, packing *Packing) *Assignment {
-	a := &assigner{fleet: f, families: fam, packing: packing, forms: make([]Form, len(f.Nodes)), room: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
+	a := &assigner{fleet: f, families: fam, packing: packing, forms: make([]Form, len(f.Nodes)),
+		room: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
 	for i := range a.forms {
 		a.forms[i] = whole
 	}
@@ -100,7 +101,8 @@ func (a *assigner) allowed(pod int) []bool {
 	set, text := make([]bool, len(a.fleet.Kinds)), []byte{}
 	for kind := range set {
 		k := &a.fleet.Kinds[kind]
-		set[kind] = p.MayUse(kind) && (n.strategy == MIG || p.ShareOf(k) <= n.most) && (n.replicas < 2 || n.strategy == MIG || a.families.suffices(p, k, n.replicas))
+		set[kind] = p.MayUse(kind) && (n.strategy == MIG || p.ShareOf(k) <= n.most) &&
+			(n.replicas < 2 || n.strategy == MIG || a.families.suffices(p, k, n.replicas))
 		text = strconv.AppendBool(text, set[kind])
 	}
 	if known, ok := a.sets[string(text)]; ok {
@@ -134,7 +136,8 @@ func (a *assigner) instances() {
 
 // place has the scheduler place all pods on the nodes as they are formed.
 func (a *assigner) place() *Assignment {
-	out := &Assignment{Forms: slices.Clone(a.forms), Nodes: make([]placement.Node, len(a.fleet.Nodes)), Pods: make([]placement.Pod, len(a.fleet.Pods))}
+	out := &Assignment{Forms: slices.Clone(a.forms), Nodes: make([]placement.Node, len(a.fleet.Nodes)),
+		Pods: make([]placement.Pod, len(a.fleet.Pods))}
 	for i, n := range a.fleet.Nodes {
 		out.Nodes[i] = hostOf(a.fleet, n)
 		a.form(&out.Nodes[i], &a.forms[i], &a.fleet.Kinds[n.Kind])

@@ -142,5 +142,6 @@ func (fam *Families) replicas(p *demand.Pod, k *demand.Kind) int {
 
 // suffices reports whether one of so many replicas is enough for a pod.
 func (fam *Families) suffices(p *demand.Pod, k *demand.Kind, replicas int) bool {
-	return replicas*p.Share <= demand.Whole && (p.DeviceMemory == 0 || k.DeviceMemory*(demand.Whole-fam.Reserve)/demand.Whole/int64(replicas) >= p.DeviceMemory)
+	return replicas*p.Share <= demand.Whole &&
+		(p.DeviceMemory == 0 || k.DeviceMemory*(demand.Whole-fam.Reserve)/demand.Whole/int64(replicas) >= p.DeviceMemory)
 }

@@ -203,7 +203,8 @@ func (p *packer) newDevice(it *item) (int, *part) {
 		}
 	}
 	k := &p.fleet.Kinds[chosen.kind]
-	d := Device{Kind: chosen.kind, Strategy: chosen.strategy, Replicas: chosen.replicas, geometry: chosen.geometry, cpu: k.CPU, memory: k.Memory, room: demand.Whole}
+	d := Device{Kind: chosen.kind, Strategy: chosen.strategy, Replicas: chosen.replicas,
+		geometry: chosen.geometry, cpu: k.CPU, memory: k.Memory, room: demand.Whole}
 	if d.geometry != nil {
 		d.Instances = make([]int, len(d.geometry.Profiles))
 	}

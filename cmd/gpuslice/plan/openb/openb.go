@@ -125,7 +125,8 @@ func decompress(in io.Reader) (io.Reader, error) {
 }
 
 func (r *reader) node(line *row) error {
-	kind := demand.Kind{Model: line.text(4), CPU: line.number(1, maxAmount), Memory: line.number(2, maxAmount), Devices: int(line.number(3, maxDevices))}
+	kind := demand.Kind{Model: line.text(4), CPU: line.number(1, maxAmount),
+		Memory: line.number(2, maxAmount), Devices: int(line.number(3, maxDevices))}
 	name := line.text(0)
 	switch {
 	case line.err != nil:

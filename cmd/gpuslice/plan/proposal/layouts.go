@@ -149,7 +149,8 @@ func (p *Plan) Group(f, quiet *demand.Fleet) {
 		}
 	}
 	slices.SortFunc(p.Groups, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Strategy, b.Strategy), cmp.Compare(a.Replicas, b.Replicas), cmp.Compare(a.Devices, b.Devices))
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Strategy, b.Strategy),
+			cmp.Compare(a.Replicas, b.Replicas), cmp.Compare(a.Devices, b.Devices))
 	})
 }
 

@@ -21,13 +21,15 @@ func Make(f *demand.Fleet, fam layout.Families) *Plan {
 	after, notes := layout.Assign(f, fam, packing), []string{}
 	if after.Waiting > before.Waiting {
 		if one, coarse, there := coarser(f, fam, before.Waiting); coarse != nil {
-			notes = append(notes, fmt.Sprintf("a layout with %d GPUs was found, but %d pods would wait with it on the nodes that are there: this one divides every shared GPU into the same number of replicas", packing.Devices(), after.Waiting))
+			notes = append(notes, fmt.Sprintf("a layout with %d GPUs was found, but %d pods would wait with it on the nodes that are there: this one divides every shared GPU into the same number of replicas",
+				packing.Devices(), after.Waiting))
 			fam, packing, after = one, coarse, there
 		}
 	}
 	p := &Plan{Notes: notes, Groups: []Group{}, packing: packing, families: fam}
 	if fam.MIG && !layout.AnyGeometry(f, fam) {
-		p.Notes = append(p.Notes, "no MIG instances are proposed: no node has GPUs that MIG is known to divide, or their model or memory is unknown")
+		p.Notes = append(p.Notes,
+			"no MIG instances are proposed: no node has GPUs that MIG is known to divide, or their model or memory is unknown")
 	}
 	p.Devices = Devices{Total: f.Devices(), Planned: packing.Devices(), LowerBound: bound}
 	p.Models = modelsOf(f, packing)
@@ -39,7 +41,8 @@ func Make(f *demand.Fleet, fam layout.Families) *Plan {
 		p.Devices.GapRatio = float64(p.Devices.Planned-p.Devices.LowerBound) / float64(p.Devices.LowerBound)
 	}
 	if p.Applied = after.Waiting <= before.Waiting; !p.Applied {
-		p.Notes = append(p.Notes, fmt.Sprintf("with the layout found %d pods would wait on the nodes that are there, more than today: the nodes keep their layout", after.Waiting))
+		p.Notes = append(p.Notes, fmt.Sprintf(
+			"with the layout found %d pods would wait on the nodes that are there, more than today: the nodes keep their layout", after.Waiting))
 		after = before
 	}
 	p.Waiting, p.Now, p.Next = Waiting{before.Waiting, after.Waiting}, before, after
@@ -135,7 +138,8 @@ func compare(f *demand.Fleet, fam layout.Families, packing *layout.Packing) []Co
 	add("whole devices", layout.Families{})
 	shared := cmp.Or(fam.Shared, layout.TimeSlicing)
 	for _, replicas := range []int{8, 4, 2} {
-		add(fmt.Sprintf("%d replicas, the rest whole", replicas), layout.Families{Replicas: []int{replicas}, Shared: shared, Reserve: fam.Reserve})
+		add(fmt.Sprintf("%d replicas, the rest whole", replicas),
+			layout.Families{Replicas: []int{replicas}, Shared: shared, Reserve: fam.Reserve})
 	}
 	add("equal replicas, mixed by node", layout.Families{Replicas: layout.AllReplicas(), Shared: shared, Reserve: fam.Reserve})
 	migs := layout.Families{MIG: true, Geometry: fam.Geometry}

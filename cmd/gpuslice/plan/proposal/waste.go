@@ -70,7 +70,8 @@ func (w *Waste) count(p *demand.Pod, k *demand.Kind, holds float64, whole bool) 
 		w.Unmeasured += holds
 	case u.Peak <= sizing.DriverContext:
 		w.Idle += holds
-	case whole && u.Utilized != nil && *u.Utilized < hardlyUtilized*holds && k.DeviceMemory > 0 && float64(u.Peak) < hardlyMemory*holds*float64(k.DeviceMemory):
+	case whole && u.Utilized != nil && *u.Utilized < hardlyUtilized*holds &&
+		k.DeviceMemory > 0 && float64(u.Peak) < hardlyMemory*holds*float64(k.DeviceMemory):
 		w.HardlyUsed += holds
 	}
 }

@@ -29,7 +29,8 @@ func modelOf(product string) string {
 
 // ofLayout are labels that another layout changes: pods' demands on them do not bind a plan.
 var ofLayout = []string{nvidia.ResourcePrefix + "gpu.replicas", nvidia.ResourcePrefix + "gpu.sharing-strategy",
-	nvidia.ResourcePrefix + "gpu.memory", nvidia.ResourcePrefix + "gpu.count", nvidia.ResourcePrefix + "device-plugin.config", nvidia.ResourcePrefix + "mps.capable"}
+	nvidia.ResourcePrefix + "gpu.memory", nvidia.ResourcePrefix + "gpu.count",
+	nvidia.ResourcePrefix + "device-plugin.config", nvidia.ResourcePrefix + "mps.capable"}
 
 // rule is a pods' demand on nodes: selector, affinity and taints that they tolerate.
 type rule struct {
@@ -149,7 +150,8 @@ func (r *reader) readNodes(pods []*fleet.Pod) {
 }
 
 func (r *reader) kind(n *fleet.Node) demand.Kind {
-	k := demand.Kind{Model: n.GPUs.Product, Devices: n.GPUs.Count, DeviceMemory: int64(n.GPUs.Memory), MIG: n.GPUs.MIG, Strategy: layout.Exclusive,
+	k := demand.Kind{Model: n.GPUs.Product, Devices: n.GPUs.Count, DeviceMemory: int64(n.GPUs.Memory),
+		MIG: n.GPUs.MIG, Strategy: layout.Exclusive,
 		CPU:    max(n.Allocatable["cpu"]-n.Others["cpu"], 0),
 		Memory: max(n.Allocatable["memory"]-n.Others["memory"], 0) >> 20,
 		Offers: map[string]int64{}}

@@ -15,7 +15,8 @@ import (
 const mostUtilized = 0.8
 
 func (r *reader) readPod(p *fleet.Pod) {
-	out := demand.Pod{Namespace: p.Namespace, Name: p.Name, Priority: p.Priority, CPU: p.Requests["cpu"], Memory: (p.Requests["memory"] + 1<<20 - 1) >> 20,
+	out := demand.Pod{Namespace: p.Namespace, Name: p.Name, Priority: p.Priority,
+		CPU: p.Requests["cpu"], Memory: (p.Requests["memory"] + 1<<20 - 1) >> 20,
 		Requests: map[string]int64{}, Allowed: r.allowed[ruleText(p)]}
 	for name, count := range p.Requests {
 		if isGPU(name) && count > 0 {

@@ -30,7 +30,8 @@ type Options struct {
 
 // Read makes a fleet of a snapshot, and notes on omissions of the plan.
 func Read(from *fleet.Fleet, o Options) (*demand.Fleet, []string) {
-	r := &reader{from: from, options: o, out: &demand.Fleet{Units: map[string]int64{}, Models: map[string]string{}}, pools: map[string]*fleet.Pool{}, nodes: map[string]int{},
+	r := &reader{from: from, options: o, out: &demand.Fleet{Units: map[string]int64{}, Models: map[string]string{}},
+		pools: map[string]*fleet.Pool{}, nodes: map[string]int{},
 		allowed: map[string][]bool{}, counts: map[string]int{}}
 	for i := range from.Pools {
 		r.pools[from.Pools[i].Name] = &from.Pools[i]

@@ -19,7 +19,8 @@ const (
 )
 
 // ErrColumns is returned for a CSV without the columns that are needed.
-var ErrColumns = errors.New("needs a column of the time (seconds or timestamp), one of the memory (memory_mib or memory_bytes), and one of pod, workload or container")
+var ErrColumns = errors.New(
+	"needs a column of the time (seconds or timestamp), one of the memory (memory_mib or memory_bytes), and one of pod, workload or container")
 
 // columns are the indexes of a CSV's columns; -1: there is none.
 type columns struct {
@@ -45,7 +46,8 @@ func readHeader(line []byte) (columns, error) {
 		}
 		return -1
 	}
-	c := columns{seconds: find("seconds", "timestamp", "time"), memory: find("memory_mib"), slice: find("slice_mib"), namespace: find("namespace"),
+	c := columns{seconds: find("seconds", "timestamp", "time"), memory: find("memory_mib"),
+		slice: find("slice_mib"), namespace: find("namespace"),
 		pod: find("pod"), workload: find("workload"), container: find("container"), device: find("device", "gpu")}
 	if c.memory < 0 {
 		c.memory, c.memoryInBytes = find("memory_bytes"), true
@@ -143,7 +145,8 @@ func (c *csvReader) seriesOfRow() (*series, error) {
 	s := c.series[string(name)]
 	if s == nil {
 		text := func(i int) string { return string(c.field(i)) }
-		l := labels{namespace: text(c.namespace), pod: text(c.pod), workload: text(c.workload), container: text(c.container), device: text(c.device)}
+		l := labels{namespace: text(c.namespace), pod: text(c.pod), workload: text(c.workload),
+			container: text(c.container), device: text(c.device)}
 		if l.pod == "" && l.workload == "" && l.container == "" {
 			return nil, errors.New("names no pod, workload or container")
 		}

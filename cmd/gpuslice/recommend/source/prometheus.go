@@ -108,7 +108,8 @@ func answered(resp *http.Response) error {
 }
 
 // serviceLabels select the services of Prometheus, as the Prometheus operator, its chart and the community's chart label them.
-var serviceLabels = []string{"operated-prometheus=true", "app=kube-prometheus-stack-prometheus", "app.kubernetes.io/name=prometheus", "app=prometheus"}
+var serviceLabels = []string{"operated-prometheus=true", "app=kube-prometheus-stack-prometheus",
+	"app.kubernetes.io/name=prometheus", "app=prometheus"}
 
 // InCluster is the server of a service, reached through the API server as kubectl get --raw reaches it. name is NAMESPACE/SERVICE:PORT,
 // or "" for the one that is found.
@@ -146,7 +147,8 @@ func findService(ctx context.Context, client kubernetes.Interface) (string, erro
 			}
 		}
 		if slices.Sort(names); len(names) > 1 {
-			return "", fmt.Errorf("the cluster has %d services of Prometheus: name one with --prometheus: %.300s", len(names), strings.Join(names, ", "))
+			return "", fmt.Errorf("the cluster has %d services of Prometheus: name one with --prometheus: %.300s",
+				len(names), strings.Join(names, ", "))
 		}
 		if len(names) == 1 {
 			return names[0], nil
@@ -173,14 +175,19 @@ const by = "namespace,exported_namespace,pod,exported_pod,container,exported_con
 
 // queries are the queries for metrics of gpuslice itself, and of engines: the metric that the answer is of, and PromQL.
 var queries = []struct{ metric, query string }{
-	{"gpuslice_agent_memory_used_bytes", `max by (` + by + `device) (` + highest("gpuslice_agent_memory_used_bytes", "gpuslice_guard_memory_used_bytes") + `)`},
-	{"gpuslice_agent_memory_peak_bytes", `max by (` + by + `device) (` + highest("gpuslice_agent_memory_peak_bytes", "gpuslice_guard_memory_peak_bytes") + `)`},
-	{"gpuslice_agent_memory_slice_bytes", `max by (` + by + `device) (last_over_time({__name__=~"gpuslice_(agent|guard)_memory_slice_bytes"}[1h]))`},
+	{"gpuslice_agent_memory_used_bytes",
+		`max by (` + by + `device) (` + highest("gpuslice_agent_memory_used_bytes", "gpuslice_guard_memory_used_bytes") + `)`},
+	{"gpuslice_agent_memory_peak_bytes",
+		`max by (` + by + `device) (` + highest("gpuslice_agent_memory_peak_bytes", "gpuslice_guard_memory_peak_bytes") + `)`},
+	{"gpuslice_agent_memory_slice_bytes",
+		`max by (` + by + `device) (last_over_time({__name__=~"gpuslice_(agent|guard)_memory_slice_bytes"}[1h]))`},
 	{warningsOfHour, riseOf("warnings_total")},
 	{terminationsOfHour, riseOf(`terminations_total{result="terminated"}`)},
 	{killsOfHour, killed},
-	{podOwner, `max by (` + by + `owner_kind,owner_name) (last_over_time(kube_pod_owner{owner_kind!~"Node|ReplicaSet|StatefulSet|<none>"}[1h]))`},
-	{"vllm:kv_cache_usage_perc", `max by (` + by + `device) (` + highest("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage") + `)`},
+	{podOwner,
+		`max by (` + by + `owner_kind,owner_name) (last_over_time(kube_pod_owner{owner_kind!~"Node|ReplicaSet|StatefulSet|<none>"}[1h]))`},
+	{"vllm:kv_cache_usage_perc",
+		`max by (` + by + `device) (` + highest("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage") + `)`},
 }
 
 // highest is the maximum of each series in an hour. The metrics stand apart, because the function drops their names, and Prometheus
@@ -191,7 +198,8 @@ func highest(metrics ...string) string {
 
 // killed are containers, as kube-state-metrics knows them, that the kernel killed for the memory of the host: their peaks were cut off.
 // The metric stays until a container ends for another reason, and so counts where it appears.
-const killed = `sum by (` + by + `device) (last_over_time(` + killedMetric + `[1h]) unless last_over_time(` + killedMetric + `[6h] offset 1h)) > 0`
+const killed = `sum by (` + by + `device) (last_over_time(` + killedMetric +
+	`[1h]) unless last_over_time(` + killedMetric + `[6h] offset 1h)) > 0`
 
 const killedMetric = lastTerminated + `{reason="` + oomKilled + `"}`
 
@@ -246,7 +254,8 @@ const tooManySamples = "too many samples"
 func stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // errSlow is returned if an answer takes longer than queryTimeout.
-var errSlow = fmt.Errorf("no answer to the query of a day within %s: set --since to less than a day, or read files with --from", queryTimeout)
+var errSlow = fmt.Errorf("no answer to the query of a day within %s: set --since to less than a day, or read files with --from",
+	queryTimeout)
 
 // ranges are queries of the time from one time until before another.
 type ranges struct {
@@ -309,7 +318,8 @@ var (
 // Sum calls add with the labels of each series of an expression, and with the sum of its values at each minute from a time until before
 // another: for each day apart, or for less where a day takes too many samples. A sum that is no amount, as after a division by zero, is
 // left out.
-func (p *Prometheus) Sum(ctx context.Context, expression string, from, until time.Time, add func(labels map[string]string, sum float64)) error {
+func (p *Prometheus) Sum(ctx context.Context, expression string, from, until time.Time,
+	add func(labels map[string]string, sum float64)) error {
 	type found struct {
 		labels map[string]string
 		sum    float64

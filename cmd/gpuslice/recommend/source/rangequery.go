@@ -314,5 +314,6 @@ func labelsOf(all map[string]string) labels {
 	of := func(name string) string { return cmp.Or(all["exported_"+name], all[name]) }
 	device := slices.DeleteFunc([]string{all["Hostname"], all["node"], of("device"), cmp.Or(all["UUID"], all["gpu"]), all["GPU_I_ID"]},
 		func(s string) bool { return s == "" })
-	return labels{namespace: of("namespace"), pod: of("pod"), workload: all["workload"], container: of("container"), device: strings.Join(device, "/")}
+	return labels{namespace: of("namespace"), pod: of("pod"), workload: all["workload"],
+		container: of("container"), device: strings.Join(device, "/")}
 }

@@ -86,7 +86,8 @@ func (r *Records) dcgm() *Records {
 
 // NewRecords returns records of no workload.
 func NewRecords() *Records {
-	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{}, series: map[string]*series{}, owners: map[Key]Owner{}, LeftOut: map[string]int{},
+	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{},
+		series: map[string]*series{}, owners: map[Key]Owner{}, LeftOut: map[string]int{},
 		room: room{series: crowd[string]{most: MaxSeries}, workloads: crowd[Key]{most: MaxWorkloads}}}
 }
 
@@ -170,7 +171,8 @@ func (r *Records) All() []*Record {
 		}
 	}
 	slices.SortFunc(all, func(a, b *Record) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Workload, b.Key.Workload), cmp.Compare(a.Key.Container, b.Key.Container))
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Workload, b.Key.Workload),
+			cmp.Compare(a.Key.Container, b.Key.Container))
 	})
 	return all
 }

@@ -19,7 +19,8 @@ type Server struct{ Address, tokenFile, caFile string }
 
 // Register adds the flags.
 func (o *Server) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Address, "prometheus", "", "`ADDRESS` of Prometheus: a URL, or NAMESPACE/SERVICE:PORT (default: the service that is found in the cluster)")
+	flags.StringVar(&o.Address, "prometheus", "",
+		"`ADDRESS` of Prometheus: a URL, or NAMESPACE/SERVICE:PORT (default: the service that is found in the cluster)")
 	flags.StringVar(&o.tokenFile, "prometheus-token-file", "", "`FILE` with a bearer token for the URL")
 	flags.StringVar(&o.caFile, "prometheus-ca", "", "`FILE` with the authority of the URL's certificate")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
-// Workloads are the inputs of estimates from each record, in their order, and the fleet that estimates learn from: the workloads whose samples
-// are their own. device is the memory of a GPU where the samples do not have it; 0: unknown. Coverage is between 0 and 1.
+// Workloads are the inputs of estimates from each record, in their order, and the fleet that estimates learn from: the workloads whose
+// samples are their own. device is the memory of a GPU where the samples do not have it; 0: unknown. Coverage is between 0 and 1.
 func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizing.Workload, *sizing.Fleet) {
 	var workloads, own []*sizing.Workload
 	for _, r := range all {
@@ -17,7 +17,8 @@ func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizin
 		if r.Memory.Peak() > float64(r.Device) {
 			r.Device = 0 // of another GPU
 		}
-		w := &sizing.Workload{Group: r.Key.Namespace, Memory: &r.Memory, Slice: float64(r.Slice), Device: float64(r.Device), Events: r.Events, Engine: r.EngineUse > 0}
+		w := &sizing.Workload{Group: r.Key.Namespace, Memory: &r.Memory, Slice: float64(r.Slice),
+			Device: float64(r.Device), Events: r.Events, Engine: r.EngineUse > 0}
 		if workloads = append(workloads, w); !r.Shared {
 			own = append(own, w)
 		}

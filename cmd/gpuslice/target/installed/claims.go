@@ -19,7 +19,8 @@ import (
 // none.
 func Claims(ctx context.Context, client kubernetes.Interface, namespace string) (cluster.Claims, error) {
 	api, all := client.ResourceV1(), metav1.ListOptions{}
-	out := cluster.Claims{Classes: map[string]*resourcev1.DeviceClass{}, Claims: map[string]*resourcev1.ResourceClaimSpec{}, Templates: map[string]*resourcev1.ResourceClaimSpec{}}
+	out := cluster.Claims{Classes: map[string]*resourcev1.DeviceClass{}, Claims: map[string]*resourcev1.ResourceClaimSpec{},
+		Templates: map[string]*resourcev1.ResourceClaimSpec{}}
 	classes, classesUnread := kube.Listed[*resourcev1.DeviceClass](api.DeviceClasses().List(ctx, all))
 	for _, c := range classes {
 		out.Classes[c.Name] = c

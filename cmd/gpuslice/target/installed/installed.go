@@ -158,7 +158,8 @@ func Namespaces(ctx context.Context, client kubernetes.Interface) (all []api.Nam
 // Source holds the objects from which the pools of the nodes are read. Beside an error it holds the nodes. A cluster
 // that allocates no devices dynamically has no ResourceSlices and no DeviceClasses.
 func Source(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) (pools.Source, error) {
-	published, err := kube.Read[*resourcev1.ResourceSlice](ctx, "ResourceSlices", client.ResourceV1().ResourceSlices().List, metav1.ListOptions{})
+	published, err := kube.Read[*resourcev1.ResourceSlice](ctx, "ResourceSlices",
+		client.ResourceV1().ResourceSlices().List, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return pools.Source{Nodes: nodes}, nil
 	}
@@ -192,7 +193,8 @@ func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.
 
 // Deployment returns that of the webhook; nil: there is none.
 func Deployment(ctx context.Context, client kubernetes.Interface, system string) (*appsv1.Deployment, error) {
-	all, err := kube.Read[*appsv1.Deployment](ctx, "the webhook's Deployment", client.AppsV1().Deployments(system).List, metav1.ListOptions{LabelSelector: webhookSelector})
+	all, err := kube.Read[*appsv1.Deployment](ctx, "the webhook's Deployment",
+		client.AppsV1().Deployments(system).List, metav1.ListOptions{LabelSelector: webhookSelector})
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

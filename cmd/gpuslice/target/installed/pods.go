@@ -50,7 +50,8 @@ func Count(list corev1.ResourceList, name string) int64 {
 
 // NativeQuotas returns the limits that ResourceQuotas set on GPUs in a namespace.
 func NativeQuotas(ctx context.Context, client kubernetes.Interface, namespace string) (out []accounting.NativeQuota, err error) {
-	all, err := kube.Read[*corev1.ResourceQuota](ctx, "resource quotas of namespace "+namespace, client.CoreV1().ResourceQuotas(namespace).List, metav1.ListOptions{})
+	all, err := kube.Read[*corev1.ResourceQuota](ctx, "resource quotas of namespace "+namespace,
+		client.CoreV1().ResourceQuotas(namespace).List, metav1.ListOptions{})
 	for _, q := range all {
 		out = append(out, accounting.NativeQuotasOf(q)...)
 	}

@@ -42,7 +42,8 @@ func RestrictedPod(prefix, container, image string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: &no,
-			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: container, Image: image, SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 		},
@@ -52,7 +53,8 @@ func RestrictedPod(prefix, container, image string) *corev1.Pod {
 // readReport reads the report in the denial that answers a request for one.
 func readReport(err error, namespace, kind string) (json.RawMessage, error) {
 	if err == nil {
-		return nil, fmt.Errorf("%w: no webhook answered in namespace %s; either gpuslice is not installed, or the namespace is exempt or bypassed (gpuslice bypass --list)", ErrUnanswered, namespace)
+		return nil, fmt.Errorf("%w: no webhook answered in namespace %s; either gpuslice is not installed, or the namespace is exempt or bypassed (gpuslice bypass --list)",
+			ErrUnanswered, namespace)
 	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {

@@ -26,7 +26,8 @@ const (
 func (f *Flags) CompleteNamespaces(cmd *cobra.Command, s cli.Streams) {
 	namespaces := completion(f, s, func(c *Connection) List[*corev1.NamespaceList] { return c.Client.CoreV1().Namespaces().List })
 	nodes := completion(f, s, func(c *Connection) List[*corev1.NodeList] { return c.Client.CoreV1().Nodes().List })
-	for flag, complete := range map[string]cobra.CompletionFunc{"namespace": namespaces, "system-namespace": namespaces, "context": f.contexts, "node": nodes} {
+	for flag, complete := range map[string]cobra.CompletionFunc{"namespace": namespaces,
+		"system-namespace": namespaces, "context": f.contexts, "node": nodes} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only where it was registered before
 		}

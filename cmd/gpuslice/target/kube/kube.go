@@ -60,7 +60,8 @@ func ConnectionFlags() []string {
 
 // Register registers --kubeconfig, --context, --cluster, --user, --as, --as-group and --request-timeout.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "",
+		"`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	flags.StringVar(&f.Context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	flags.StringVar(&f.cluster, "cluster", "", "`CLUSTER` of the kubeconfig (default: the context's)")
 	flags.StringVar(&f.user, "user", "", "`USER` of the kubeconfig (default: the context's)")
@@ -92,7 +93,8 @@ func (f *Flags) registerOthers(flags *pflag.FlagSet) {
 	flags.StringVar(&user.ClientCertificate, "client-certificate", "", "`FILE` with the client's certificate")
 	flags.StringVar(&user.ClientKey, "client-key", "", "`FILE` with the client's key")
 	flags.StringVar(&user.ImpersonateUID, "as-uid", "", "`UID` to impersonate")
-	for _, name := range []string{"server", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify", "token", "client-certificate", "client-key", "as-uid"} {
+	for _, name := range []string{"server", "certificate-authority", "tls-server-name",
+		"insecure-skip-tls-verify", "token", "client-certificate", "client-key", "as-uid"} {
 		_ = flags.MarkHidden(name) // fails only for a flag that is not registered
 	}
 }

@@ -79,7 +79,8 @@ func (f *PodFlags) Each(ctx context.Context, use func(*corev1.Pod)) (version str
 }
 
 // EachPod calls use for every pod, page by page, and returns the version of the cluster that was read.
-func EachPod(ctx context.Context, pods typedcorev1.PodInterface, options metav1.ListOptions, use func(*corev1.Pod)) (version string, err error) {
+func EachPod(ctx context.Context, pods typedcorev1.PodInterface, options metav1.ListOptions,
+	use func(*corev1.Pod)) (version string, err error) {
 	options.Limit = podsPerPage
 	for {
 		page, err := pods.List(ctx, options)
