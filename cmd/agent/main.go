@@ -48,7 +48,8 @@ type runner func(context.Context, options, io.Writer) error
 // newCommand reads settings and calls run with them.
 func newCommand(lookup func(string) (string, bool), run runner) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{Use: "agent", Short: "Enforce the GPU memory slices of every pod of this node", Long: longHelp, Example: examples, Version: version}
+	cmd := &cobra.Command{Use: "agent", Short: "Enforce the GPU memory slices of every pod of this node",
+		Long: longHelp, Example: examples, Version: version}
 	o.define(cmd.Flags())
 	read := func() error { return errors.Join(fromEnvironment(cmd.Flags(), lookup), o.validate()) }
 	return component.Complete(cmd, read, func(ctx context.Context, stderr io.Writer) error { return run(ctx, o, stderr) })

@@ -31,10 +31,13 @@ func newCatalog() catalog {
 	pod, container := []string{"namespace", "pod"}, []string{"namespace", "pod", "container"}
 	device := []string{"namespace", "pod", "container", "device"}
 	return catalog{
-		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", device...),
-		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
-		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", device...),
-		idle:         tenant("idle_seconds", "Time for which the driver reported less than a percent of use by the container. Absent while it reports more, or reports no use.", container...),
+		used: desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", device...),
+		peak: desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
+		utilization: tenant("utilization_ratio",
+			"Share of the device's multiprocessors that the container kept busy, if the driver reports it.", device...),
+		idle: tenant("idle_seconds",
+			"Time for which the driver reported less than a percent of use by the container. Absent while it reports more, or reports no use.",
+			container...),
 		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", device...),
 		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
 		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", container...),
@@ -43,9 +46,10 @@ func newCatalog() catalog {
 		notEnforcing: desc("not_enforcing", "1 while the agent cannot enforce the pod's slice.", pod...),
 		device:       desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device", "model"),
 		unreadable:   desc("device_unreadable", "1 while the device cannot be read.", "device"),
-		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device in no pod whose slices the agent enforces.", "device"),
-		pods:         desc("pods", "Pods of the node whose slices the agent enforces."),
-		sampleAge:    desc("sample_age_seconds", "Time since the devices were last sampled."),
+		unmanaged: desc("unmanaged_memory_bytes",
+			"GPU memory of processes on the device in no pod whose slices the agent enforces.", "device"),
+		pods:      desc("pods", "Pods of the node whose slices the agent enforces."),
+		sampleAge: desc("sample_age_seconds", "Time since the devices were last sampled."),
 	}
 }
 
@@ -58,7 +62,8 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.idle, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods, k.sampleAge} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization,
+		k.idle, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods, k.sampleAge} {
 		out <- d
 	}
 }

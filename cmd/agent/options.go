@@ -39,7 +39,8 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.procDir, "proc-dir", "/proc", "read processes from this proc file system")
 	f.StringSliceVar(&o.mpsDirectories, "mps-directories", []string{"/run/nvidia/mps"}, "look for pipes of MPS daemons in these directories")
 	f.StringVar(&o.mpsControl, "mps-control", "", "run this program to control MPS daemons; empty: nvidia-cuda-mps-control on PATH")
-	f.StringVar(&o.devicePlugins, "device-plugins", "/var/lib/kubelet/device-plugins", "register with the kubelet in this folder, so that guarded pods start here")
+	f.StringVar(&o.devicePlugins, "device-plugins", "/var/lib/kubelet/device-plugins",
+		"register with the kubelet in this folder, so that guarded pods start here")
 	f.BoolVar(&o.dryRun, "dry-run", false, "report every decision, terminate nothing, and have no guarded pod start here")
 	f.StringVar(&o.logLevel, "log-level", "info", "log at debug, info, warn or error")
 }

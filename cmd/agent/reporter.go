@@ -27,7 +27,8 @@ type reporter struct {
 func (r *reporter) Pod(p node.Pod) guard.Reporter {
 	log := r.log.With("namespace", p.Namespace, "pod", p.Name, "uid", p.UID)
 	for _, c := range p.Limits.Containers {
-		log.Info("enforcing", "container", c.Name, "sliceBytes", c.SliceBytes, "limitBytes", c.LimitBytes, "gpus", c.GPUs, "dryRun", p.Limits.DryRun)
+		log.Info("enforcing", "container", c.Name, "sliceBytes", c.SliceBytes,
+			"limitBytes", c.LimitBytes, "gpus", c.GPUs, "dryRun", p.Limits.DryRun)
 	}
 	return &podReporter{reporter: r, pod: p, log: log, record: r.recorder.Add(p)}
 }
@@ -77,7 +78,8 @@ func (r *podReporter) Report(e guard.Event) {
 
 // Ordered implements guard.Reporter.
 func (r *podReporter) Ordered(o guard.Order) {
-	r.log.Log(context.Background(), o.Level(), string(o.Kind), "message", o.Message(), "container", o.Container, "device", o.Device, "pid", o.Process.PID,
+	r.log.Log(context.Background(), o.Level(), string(o.Kind), "message", o.Message(),
+		"container", o.Container, "device", o.Device, "pid", o.Process.PID,
 		"start", o.Process.Start, "command", o.Process.Command, "usedBytes", o.UsedBytes, "limitBytes", o.LimitBytes)
 }
 

@@ -20,7 +20,8 @@ func record(path string, environment []string) error {
 	}
 	defer os.Remove(file.Name())
 	_, err = file.WriteString(line(environment))
-	for _, next := range []func() error{func() error { return file.Chmod(0o444) }, file.Close, func() error { return os.Rename(file.Name(), path) }} {
+	for _, next := range []func() error{
+		func() error { return file.Chmod(0o444) }, file.Close, func() error { return os.Rename(file.Name(), path) }} {
 		if err == nil {
 			err = next()
 		}

@@ -112,9 +112,11 @@ func checkMemory(l limits.Limits, f gpu.Facts) []finding {
 		case d.TotalBytes == 0:
 			found.detail = "the device does not report it"
 		case l.MinDeviceBytes > 0 && d.TotalBytes < l.MinDeviceBytes:
-			found.err = fmt.Errorf("%s has %s, and the plan needs at least %s", d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MinDeviceBytes))
+			found.err = fmt.Errorf("%s has %s, and the plan needs at least %s",
+				d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MinDeviceBytes))
 		case l.MaxDeviceBytes > 0 && d.TotalBytes > l.MaxDeviceBytes:
-			found.err = fmt.Errorf("%s has %s, and the plan is for at most %s", d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MaxDeviceBytes))
+			found.err = fmt.Errorf("%s has %s, and the plan is for at most %s",
+				d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MaxDeviceBytes))
 		}
 		findings = append(findings, found)
 	}

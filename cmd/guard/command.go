@@ -97,17 +97,20 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 	f := flag.NewFlagSet("guard "+name, flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&o.procDir, "proc-dir", "/proc", "directory where the pod's proc file system is mounted")
-	f.StringVar(&o.terminationMessagePath, "termination-message-path", "/dev/termination-log", "the container's termination log, through which the guard also answers probes")
+	f.StringVar(&o.terminationMessagePath, "termination-message-path", "/dev/termination-log",
+		"the container's termination log, through which the guard also answers probes")
 	if name != "status" {
 		f.StringVar(&o.nvmlLibrary, "nvml-library", "", "NVML library to load (default: libnvidia-ml.so.1)")
 		f.TextVar(&o.level, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 	}
 	if name == "check" {
 		f.StringVar(&o.shimFolder, "shim-folder", "", "folder that takes the shim for PyTorch, which the pod's containers mount (default: none)")
-		f.StringVar(&o.execProgram, "exec-program", "/"+path.Base(limits.ShimProgram), "program that starts others with the shim, which goes there too")
+		f.StringVar(&o.execProgram, "exec-program", "/"+path.Base(limits.ShimProgram),
+			"program that starts others with the shim, which goes there too")
 	}
 	if name == "run" {
-		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath, "file with the pod's annotation gpuslice.dev/observed, which lists messages that arrived at the API server")
+		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath,
+			"file with the pod's annotation gpuslice.dev/observed, which lists messages that arrived at the API server")
 		f.BoolVar(&o.dryRun, "dry-run", false, "report every decision and signal nothing")
 	}
 	if name == "status" {

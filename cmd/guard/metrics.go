@@ -29,9 +29,11 @@ func newCatalog() catalog {
 		return prometheus.NewDesc("gpuslice_guard_"+name, help, labels, nil)
 	}
 	return catalog{
-		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", "container", "device"),
-		peak:                desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", "container", "device"),
-		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", "container", "device"),
+		used: desc("memory_used_bytes",
+			"GPU memory that the container uses on the device. Absent while that cannot be read.", "container", "device"),
+		peak: desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", "container", "device"),
+		byteSeconds: desc("memory_byte_seconds_total",
+			"GPU memory that the container used on the device, in bytes times seconds.", "container", "device"),
 		slice:               desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", "container"),
 		limit:               desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", "container"),
 		terminations:        desc("terminations_total", "Attempts to terminate processes, by result.", "container", "result"),
@@ -40,7 +42,8 @@ func newCatalog() catalog {
 		sampleAge:           desc("sample_age_seconds", "Time since the devices were last sampled."),
 		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
 		notEnforcingSeconds: desc("not_enforcing_seconds_total", "Time during which the guard could not enforce the pod's slice."),
-		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", "container", "device"),
+		utilization: desc("utilization_ratio",
+			"Share of the device's multiprocessors that the container kept busy, if the driver reports it.", "container", "device"),
 	}
 }
 
@@ -53,7 +56,8 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device, k.sampleAge} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice,
+		k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device, k.sampleAge} {
 		out <- d
 	}
 }

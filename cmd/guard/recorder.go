@@ -33,7 +33,8 @@ type recorder struct {
 }
 
 func newRecorder(l limits.Limits, busy func(context.Context) []guard.Utilization) *recorder {
-	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]guard.Device{},
+	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{},
+		byteSeconds: map[place]float64{}, devices: map[string]guard.Device{},
 		warnings: map[string]int{}, terminations: map[[2]string]int{},
 		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_guard_sample_duration_seconds",
 			Help:    "Time that one sample of all devices took.",

@@ -68,7 +68,8 @@ const intruderPeriod = 2 * time.Second
 func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders) {
 	for range ticks.Every(ctx, intruderPeriod) {
 		for _, p := range intruders.End(time.Now()) {
-			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there", p.Command, p.PID, limits.GuardContainer)
+			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there",
+				p.Command, p.PID, limits.GuardContainer)
 			r.log.Warn("intruder", "message", message, "container", limits.GuardContainer, "pid", p.PID, "start", p.Start, "command", p.Command)
 			r.probes.enqueueTermination(message)
 		}

@@ -48,7 +48,8 @@ func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes in
 	}
 	killed, before := o.kernelKills()
 	a := &attempt{options: o, device: d, way: w, context: contextBytes}
-	a.seen = proof.Observed{SliceBytes: int64(o.slice), TargetBytes: o.target(), FreeBytes: -1, TotalBytes: d.facts.TotalBytes, Watched: o.watch}
+	a.seen = proof.Observed{SliceBytes: int64(o.slice), TargetBytes: o.target(),
+		FreeBytes: -1, TotalBytes: d.facts.TotalBytes, Watched: o.watch}
 	defer a.end(endTime)
 	if err := a.start(o.orders(w, o.target())); err != nil {
 		return proof.Attempt{Way: w, Detail: err.Error()}

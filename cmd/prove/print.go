@@ -11,7 +11,8 @@ import (
 )
 
 func printReport(out io.Writer, r proof.Report) {
-	fmt.Fprintf(out, "driver %s, %s, slice %s, %s\n\n", cmp.Or(r.Driver, "unknown"), cmp.Or(r.Device, "unknown device"), guard.FormatBytes(r.SliceBytes), r.Taken.Format("2006-01-02"))
+	fmt.Fprintf(out, "driver %s, %s, slice %s, %s\n\n", cmp.Or(r.Driver, "unknown"),
+		cmp.Or(r.Device, "unknown device"), guard.FormatBytes(r.SliceBytes), r.Taken.Format("2006-01-02"))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WAY\tHELD BY\tREACHED\tAFTER\tDETAIL")
 	for _, a := range r.Attempts {

@@ -27,7 +27,8 @@ const (
 // prove tries every way, one after the other.
 func prove(ctx context.Context, o options, p process) (proof.Report, error) {
 	d := openDevice(ctx, o)
-	report := proof.Report{Taken: time.Now().UTC().Truncate(time.Second), Driver: d.version, Device: d.facts.ID, TotalBytes: d.facts.TotalBytes, SliceBytes: int64(o.slice)}
+	report := proof.Report{Taken: time.Now().UTC().Truncate(time.Second),
+		Driver: d.version, Device: d.facts.ID, TotalBytes: d.facts.TotalBytes, SliceBytes: int64(o.slice)}
 	o.announce(p, d)
 	if err := o.agreed(ctx, d); err != nil {
 		return report, err
@@ -99,7 +100,8 @@ func (o options) room(ctx context.Context, d device) string {
 	if d.contained(ctx, o) || free < 0 || free >= o.target()+spareBytes {
 		return ""
 	}
-	return fmt.Sprintf("not tried: %s are free on the device, and %s are needed, so that others keep some", guard.FormatBytes(free), guard.FormatBytes(o.target()+spareBytes))
+	return fmt.Sprintf("not tried: %s are free on the device, and %s are needed, so that others keep some",
+		guard.FormatBytes(free), guard.FormatBytes(o.target()+spareBytes))
 }
 
 // servedByMPS reports whether the process would find an MPS daemon.
@@ -129,7 +131,8 @@ const (
 
 // environment is that of a program of the attempt. Its one device is the one that NVML reads.
 func (a *attempt) environment(own []string) (out []string) {
-	drop := []string{orderVariable, map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[a.way]}
+	drop := []string{orderVariable,
+		map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[a.way]}
 	out = []string{orderVariable + "=PCI_BUS_ID"}
 	if a.device.missing == nil {
 		drop, out = append(drop, visibleVariable), append(out, visibleVariable+"="+a.device.facts.ID)

@@ -72,8 +72,10 @@ func defineFlags(f *pflag.FlagSet) {
 	f.String("service", "gpuslice-webhook", "expect the API server's calls under the name of this Service")
 	f.String("listen", ":"+strconv.Itoa(server.Port), "serve reviews on this address, over HTTPS")
 	f.String("metrics-listen", ":"+strconv.Itoa(server.MetricsPort), "serve health, readiness and metrics on this address, over HTTP")
-	f.String("certs", certsSelf, `take the serving certificate from "self" (an authority in a Secret), "cert-manager" (files, and the cainjector) or "files"`)
-	f.String("certs-secret", "gpuslice-authority", "share the trusted authorities among replicas in this Secret, with --certs self or cert-manager")
+	f.String("certs", certsSelf,
+		`take the serving certificate from "self" (an authority in a Secret), "cert-manager" (files, and the cainjector) or "files"`)
+	f.String("certs-secret", "gpuslice-authority",
+		"share the trusted authorities among replicas in this Secret, with --certs self or cert-manager")
 	f.StringSlice("certs-names", nil, "add names or addresses under which the API server calls, with --certs self")
 	f.String("certs-file", "", "serve this certificate (PEM), with --certs files or cert-manager")
 	f.String("certs-key-file", "", "use this private key (PEM), with --certs files or cert-manager")
@@ -81,14 +83,17 @@ func defineFlags(f *pflag.FlagSet) {
 	life := certs.DefaultLifetimes()
 	f.Duration("certs-lifetime", life.Leaf, "issue serving certificates for this long, with --certs self")
 	f.Duration("certs-ca-lifetime", life.Authority, "issue authorities for this long, with --certs self")
-	f.Duration("certs-propagation", life.Propagation, "wait this long, once every webhook configuration trusts a new authority, before serving a certificate of it")
+	f.Duration("certs-propagation", life.Propagation,
+		"wait this long, once every webhook configuration trusts a new authority, before serving a certificate of it")
 	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "name the mutating webhook configurations that call this server")
 	f.StringSlice("validating-configurations", []string{"gpuslice"}, "name the validating webhook configurations that call this server")
 	f.Duration("drain", 15*time.Second, "after the signal to stop, keep answering for this long: until no endpoint names this replica")
-	f.Duration("idle-grace", 15*time.Second, "after draining, keep idle API server connections open for this long; closing one early can lose a request")
+	f.Duration("idle-grace", 15*time.Second,
+		"after draining, keep idle API server connections open for this long; closing one early can lose a request")
 	f.Duration("shutdown", 15*time.Second, "wait this long for reviews in flight, at the end")
 	f.String("guard-image", "", "inject this image as the guard; empty: inject none, and do not plan its tier")
-	f.StringSlice("guard-image-mirrors", nil, "accept the guard's image from these repositories too, with the same tag or digest: another webhook points to them")
+	f.StringSlice("guard-image-mirrors", nil,
+		"accept the guard's image from these repositories too, with the same tag or digest: another webhook points to them")
 	f.String("guard-pull-policy", "IfNotPresent", "pull the guard's image Always, IfNotPresent or Never")
 	f.String("guard-pull-secret", "", "pull the guard's image with this Secret of the tenants' namespaces; empty: none")
 	f.String("guard-cpu", "20m", "request and limit this much CPU for each guard container")
@@ -96,7 +101,8 @@ func defineFlags(f *pflag.FlagSet) {
 	f.Bool("observe", true, "report on each pod which enforcement is in effect; one replica at a time does, chosen by a Lease")
 	f.String("usage-label", "", "count what pods hold by this label of theirs as well; empty: by namespace and pool alone")
 	f.Int("usage-days", 400, "keep what pods held for this many days")
-	f.Duration("audit-interval", 0, "write what enforce would do to the pods of each namespace under audit or warn as a Report of openreports.io, this often; 0s: never")
+	f.Duration("audit-interval", 0,
+		"write what enforce would do to the pods of each namespace under audit or warn as a Report of openreports.io, this often; 0s: never")
 	f.String("log-level", "info", "log at debug, info, warn or error")
 	f.String("log-format", "json", "log as json or text")
 }
@@ -205,7 +211,8 @@ func (o Options) guard() *config.GuardSettings {
 		return nil
 	}
 	return &config.GuardSettings{
-		Image: o.GuardImage, Mirrors: o.GuardMirrors, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
+		Image: o.GuardImage, Mirrors: o.GuardMirrors, PullPolicy: corev1.PullPolicy(o.GuardPull),
+		PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
 	}
 }
 

@@ -77,7 +77,8 @@ func (s *Setup) makeCluster() (err error) {
 		return err
 	}
 	s.cluster, err = cluster.NewWatcher(cluster.Options{
-		Client: s.client, Objects: objects, Namespace: s.options.Namespace, Guard: s.options.guard(), Metrics: s.metrics, Log: s.log.WithName("cluster"),
+		Client: s.client, Objects: objects, Namespace: s.options.Namespace, Guard: s.options.guard(),
+		Metrics: s.metrics, Log: s.log.WithName("cluster"),
 	})
 	if err != nil {
 		return err

@@ -102,7 +102,8 @@ func (s *Setup) makePodRunnables(client kubernetes.Interface, counter *usage.Rec
 	})
 	var observer *observe.Controller
 	if s.options.Observe {
-		observer, err = observe.New(observe.Options{Client: client, Nodes: s.cluster.Nodes(), Claims: s.cluster.Claim, Keys: s.keys.Keys, Guards: s.cluster,
+		observer, err = observe.New(observe.Options{Client: client, Nodes: s.cluster.Nodes(),
+			Claims: s.cluster.Claim, Keys: s.keys.Keys, Guards: s.cluster,
 			Registerer: s.metrics.Registerer(), Log: s.log.WithName("observe")})
 		if err != nil {
 			return err
@@ -178,7 +179,8 @@ func (s *Setup) peaks(client kubernetes.Interface) *peaks.Recorder {
 // auditor makes the auditor that reports the effect of enforce at intervals.
 func (s *Setup) auditor(client kubernetes.Interface) *reports.Auditor {
 	return reports.NewAuditor(reports.Options{
-		Client: client, Interval: s.options.AuditInterval, Ready: s.cluster.Ready, Configurations: s.options.Mutating, Governed: s.cluster.Governed,
+		Client: client, Interval: s.options.AuditInterval, Ready: s.cluster.Ready,
+		Configurations: s.options.Mutating, Governed: s.cluster.Governed,
 		InputOf: func(ctx context.Context, pod *corev1.Pod) (policies.Input, error) {
 			in, err := s.cluster.Input(ctx, pod.Namespace)
 			in.Pod, in.Claims = pod, s.cluster.ClaimSpecs(ctx, pod.Namespace, pod)

@@ -87,7 +87,8 @@ func (p *Plugin) register(ctx context.Context) error {
 		return fmt.Errorf("reach the kubelet: %w", err)
 	}
 	defer connection.Close()
-	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: socket, ResourceName: p.Resource, Options: &kubelet.DevicePluginOptions{}}
+	request := &kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: socket,
+		ResourceName: p.Resource, Options: &kubelet.DevicePluginOptions{}}
 	if _, err := kubelet.NewRegistrationClient(connection).Register(ctx, request); err != nil {
 		return fmt.Errorf("register with the kubelet: %w", err)
 	}

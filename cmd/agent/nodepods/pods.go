@@ -99,7 +99,8 @@ func (p *Pods) Synced() bool {
 // slim keeps the fields of a pod that the agent reads; without a promise, its name,
 // and whether it was given anything.
 func slim(pod *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace,
+		UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	if hasNothing(pod) {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, nothingGiven, "")
 	}
@@ -112,9 +113,11 @@ func slim(pod *corev1.Pod) *corev1.Pod {
 	}
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, api.AnnotationPromise, text)
 	out.Status.Phase = pod.Status.Phase
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
-			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, corev1.ContainerStatus{Name: list[i].Name, ContainerID: list[i].ContainerID})
+			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses,
+				corev1.ContainerStatus{Name: list[i].Name, ContainerID: list[i].ContainerID})
 		}
 	}
 	return out
