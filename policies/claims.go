@@ -32,7 +32,8 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
 }
 
-// claimsSlice denies a template of gpuslice's that the author names, and the claim of another pod's slice: both guards would allow all of it.
+// claimsSlice denies a template of gpuslice's that the author names, and the claim of another pod's slice:
+// both guards would allow all of it.
 func claimsSlice(in *Input, ours func(*corev1.PodResourceClaim) bool) *api.Violation {
 	for i := range in.Pod.Spec.ResourceClaims {
 		c := &in.Pod.Spec.ResourceClaims[i]

@@ -95,7 +95,8 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 	if n <= MaxContainers {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
+	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers",
+		Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
 // checkNames denies a container of the author's own under our names if something requests a slice: those containers are
@@ -121,7 +122,8 @@ func (c *creation) checkNames() Decision {
 				continue
 			}
 			if request.SliceLabel(c.in.Pod) != "" || requests(container) && c.in.Policy.Mode == modes.Transparent {
-				return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", container.Name, podspec.Prefix)))
+				return denial(*request.Invalid("reserved name",
+					fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", container.Name, podspec.Prefix)))
 			}
 		}
 	}

@@ -57,7 +57,8 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 func problemsOfEphemeral(c *corev1.Container, old *corev1.Pod) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", nvidia.EnvVisibleDevices, nvidia.NoDevices, nvidia.OwnPrefixes)
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s",
+			nvidia.EnvVisibleDevices, nvidia.NoDevices, nvidia.OwnPrefixes)
 	}
 	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
 		say("mounts a volume at %s, which takes devices", message.Quote(m))

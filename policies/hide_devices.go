@@ -19,7 +19,8 @@ import (
 // namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
 	if isDevicePlugin(&in.Pod.Spec) {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
+		d.Warnings = append(d.Warnings, fmt.Sprintf(
+			"it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
 		return d
 	}
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
@@ -28,7 +29,8 @@ func hideDevices(in *Input, d Decision) Decision {
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings, name+": "+nvidia.EnvVisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
+		d.Warnings = append(d.Warnings,
+			name+": "+nvidia.EnvVisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
 	}
 	return d
 }
@@ -73,8 +75,8 @@ func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v podedit.Visibili
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
-// which devices are chosen as old has it, and nothing written about a slice. Variables are immutable on a live pod, and a manifest that is applied again
-// names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
+// which devices are chosen as old has it, and nothing written about a slice. Variables are immutable on a live pod, and a manifest that is
+// applied again names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
 func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	if !changesPods(in) || in.Pod.DeletionTimestamp != nil {
 		return in.Pod

@@ -36,7 +36,8 @@ func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.V
 				"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
 				in.Policy.Name, in.Policy.MinimumEnforcement.Tier, c.Name, now.Tier)})
 		case now.Lost:
-			warnings = append(warnings, fmt.Sprintf("container %q: the framework of the new image (%s) has no cap on this pod; delete the pod and create it again with the image",
+			warnings = append(warnings, fmt.Sprintf(
+				"container %q: the framework of the new image (%s) has no cap on this pod; delete the pod and create it again with the image",
 				c.Name, cmp.Or(now.Now, "none that is known")))
 		}
 	}

@@ -26,7 +26,8 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	}
 	for _, name := range p.Idle.Set() {
 		if p.Guard.Mode == modes.GuardSidecar {
-			warn("idle.%s: only an agent sees what runs in a slice, and guard.mode is %s; write guard.mode: %s", name, modes.GuardSidecar, modes.GuardAuto)
+			warn("idle.%s: only an agent sees what runs in a slice, and guard.mode is %s; write guard.mode: %s",
+				name, modes.GuardSidecar, modes.GuardAuto)
 		}
 	}
 	if p.Mode == modes.Transparent && p.DefaultSlice == nil {
@@ -35,7 +36,8 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	for i := range p.Pools.Declared {
 		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, nvidia.ResourcePrefix) {
 			warn("pools.declared[%d].resource: the webhook is called for pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
-				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, nvidia.ResourcePrefix, d.Resource, nvidia.ResourcePrefix)
+				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations",
+				i, nvidia.ResourcePrefix, d.Resource, nvidia.ResourcePrefix)
 		}
 	}
 	largest, known := largestSlice(p, pools)

@@ -43,7 +43,8 @@ func (in Input) unknownClaims() string {
 			what, of = c.ResourceClaimName, "ResourceClaim"
 		}
 		if what != nil {
-			names = append(names, fmt.Sprintf("claim %s counts as GPUs, because its %s %s is not found: create that first", message.Quote(c.Name), of, message.Quote(*what)))
+			names = append(names, fmt.Sprintf("claim %s counts as GPUs, because its %s %s is not found: create that first",
+				message.Quote(c.Name), of, message.Quote(*what)))
 		}
 	}
 	if len(names) == 0 {

@@ -45,13 +45,15 @@ func CheckTemplate(p *config.Policy, kind string, tree map[string]any) (*api.Vio
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == modes.TemplatesRewrite && p.EnforcementMode != api.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
+	if p.Templates == modes.TemplatesRewrite && p.EnforcementMode != api.EnforceAudit &&
+		slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
 	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
 		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
-			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
+			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container,
+		f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
 }
 
 // templateFraction is one fractional quantity of a template.

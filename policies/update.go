@@ -151,7 +151,8 @@ func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 }
 
 // restored puts right, by policy, an update of a pod that has no promise or changes by a subresource.
-func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
+func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc,
+	restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
 	in, err := governed()
 	if err != nil {
 		return Decision{}, nil, err
@@ -225,7 +226,8 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 			out.Annotations[name] = text
 		}
 	}
-	if signed := updated.Annotations[api.AnnotationPromise]; hasPromise(old) && promise.Unsigned(signed) == promise.Unsigned(old.Annotations[api.AnnotationPromise]) {
+	if signed := updated.Annotations[api.AnnotationPromise]; hasPromise(old) &&
+		promise.Unsigned(signed) == promise.Unsigned(old.Annotations[api.AnnotationPromise]) {
 		out.Annotations[api.AnnotationPromise] = signed
 	}
 	return out
@@ -248,6 +250,7 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if len(paths) == 0 {
 		return violations
 	}
-	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
-		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
+	return append(violations,
+		api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
+			"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
 }

@@ -78,7 +78,8 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, "["+podspec.Prefix) }) {
 		remedy = "another webhook did this; those who run the cluster exclude containers gpuslice-* there"
 	}
-	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: message.ShortList(changed) + "; " + remedy}}
+	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given",
+		Detail: message.ShortList(changed) + "; " + remedy}}
 }
 
 // checkPromisedTampering applies the rules, the bound on containers and the policy on claims to all that is not of the
@@ -107,7 +108,9 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	if promise.Guard == nil {
 		return &out
 	}
-	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return podedit.IsGuard(promise, c.Name) })
+	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return podedit.IsGuard(promise, c.Name)
+	})
 	out.Annotations = maps.Clone(pod.Annotations)
 	for name := range promise.Guard.Annotations {
 		delete(out.Annotations, name)
@@ -120,7 +123,8 @@ func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation 
 		return nil
 	}
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again",
+		promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
 }
 
 // checkPromisedTier holds the promise to the weakest tier of the policy in force. A proof counts when the slice is
@@ -129,8 +133,9 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
-		in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
+	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement",
+		Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+			in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
 // checkPromisedLimits checks the pod's charge against the limits. The pod shows which containers run side by side.
@@ -141,7 +146,8 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	}
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
-		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer,
+			fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
 		if v := accounting.ExceedsBurst(c.Slice, c.Limit, in.Policy, c.Name); v != nil {
@@ -162,7 +168,8 @@ func verifyUnpromised(in Input) Decision {
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
 		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), nvidia.EnvVisibleDevices, nvidia.EnvCUDAVersion, api.ResourceGPU)})
+			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed",
+			message.ShortList(names), nvidia.EnvVisibleDevices, nvidia.EnvCUDAVersion, api.ResourceGPU)})
 	}
 	if written := writtenRecords(new(corev1.Pod), in.Pod); d.Outcome != Denied && d.Outcome != Mutated && len(written) > 0 {
 		return denial(api.Violation{Rule: api.RuleUndone, Reason: "annotations reserved for gpuslice", Detail: fmt.Sprintf(

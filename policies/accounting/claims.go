@@ -105,7 +105,8 @@ func (p PodClaims) claimedGPUs(ours func(*corev1.PodResourceClaim) bool) []claim
 func (p PodClaims) inClaim(name string) []claimedGPUs {
 	spec := p.Claims[name]
 	if spec == nil {
-		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name), resourcev1.AllocationResultsMaxSize, nil}}
+		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name),
+			resourcev1.AllocationResultsMaxSize, nil}}
 	}
 	var out []claimedGPUs
 	for _, r := range spec.Devices.Requests {

@@ -23,7 +23,8 @@ type DeviceClasses struct {
 	Classes map[string]*resourcev1.DeviceClass
 }
 
-// ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one, or takes none.
+// ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one,
+// or takes none.
 func (d DeviceClasses) ClaimProblem(template string, spec *resourcev1.ResourceClaimSpec) string {
 	if claims.Lies(template, spec) {
 		return "requests something else than its name"
@@ -90,7 +91,8 @@ const maxClosed = 8 << 10
 // are admitted while no webhook answers: sorted and joined by commas, "*" for more than can be written; "": all may be claimed, or the
 // cluster has no class of GPUs.
 func (d DeviceClasses) Closed(ns api.Namespace) string {
-	if d.Policy.Off() || ns.Labels[api.LabelFail] != api.FailOpenForClaims && (d.Policy.Claims != modes.ClaimsDeny || d.Policy.EnforcementMode != api.EnforceFull) {
+	if d.Policy.Off() || ns.Labels[api.LabelFail] != api.FailOpenForClaims &&
+		(d.Policy.Claims != modes.ClaimsDeny || d.Policy.EnforcementMode != api.EnforceFull) {
 		return ""
 	}
 	return d.gpuClasses()

@@ -52,7 +52,8 @@ func accountsFor(p *promise.Promise, pod *corev1.Pod, pools []pools.Pool) bool {
 
 // Holding returns the charges of a promised pod. The pod shows which containers end before others start.
 func Holding(p *promise.Promise, pod *corev1.Pod) quota.Holding {
-	h := quota.Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: ChargeOn(p, pod), Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
+	h := quota.Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)),
+		Charge: ChargeOn(p, pod), Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0

@@ -13,12 +13,14 @@ import (
 // Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
 func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
 	above := func(requested, most any, what string) *api.Violation {
-		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
+		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit",
+			Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
 	}
 	switch {
 	case limit.Memory > 0 && charge.Memory == 0:
 		return &api.Violation{Rule: api.RuleLimit, Reason: "memory unknown under a limit", Detail: fmt.Sprintf(
-			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, where(), policy, limit.Memory, api.LabelMemory)}
+			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s",
+			who, where(), policy, limit.Memory, api.LabelMemory)}
 	case limit.Memory > 0 && charge.Memory > limit.Memory:
 		return above(charge.Memory, limit.Memory, "of GPU memory")
 	case limit.Slices > 0 && charge.Slices > limit.Slices:

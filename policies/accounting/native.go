@@ -44,7 +44,8 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 	for name, hard := range q.Spec.Hard {
 		if resource, ok := nativeResource(name); ok {
 			scope.Resource = resource
-			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: quantity.WholeUnitsBelow(hard), Scope: scope, Uncounted: uncounted})
+			out = append(out,
+				NativeQuota{Name: q.Name, Resource: resource, Hard: quantity.WholeUnitsBelow(hard), Scope: scope, Uncounted: uncounted})
 		}
 	}
 	slices.SortFunc(out, func(a, b NativeQuota) int { return cmp.Compare(a.Resource, b.Resource) })
@@ -89,7 +90,8 @@ func NativeWarnings(p *config.Policy, pod *corev1.Pod, native []NativeQuota, giv
 		case p.Quota.Native == modes.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
-			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
+			out = append(out,
+				fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
 		default:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s; gpuslice counts this pod for it", n.Name, n.Resource))
 		}

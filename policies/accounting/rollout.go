@@ -16,7 +16,8 @@ import (
 // fit without the existing pods.
 func RolloutRemedy(pod *corev1.Pod, excess []quota.Excess) string {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() || pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "" {
+	if owner == nil || owner.Kind != "ReplicaSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() ||
+		pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "" {
 		return ""
 	}
 	for _, e := range excess {
@@ -27,8 +28,8 @@ func RolloutRemedy(pod *corev1.Pod, excess []quota.Excess) string {
 	return "; a rolling update needs room for one more pod: raise the quota, or set strategy.rollingUpdate.maxSurge: 0 in the Deployment"
 }
 
-// RolloutWarning warns of a Deployment whose replicas, each with this holding, are within the quota, and whose rolling update creates so many pods
-// (surge) before it deletes one that they are not. It knows of no other pods in the budget.
+// RolloutWarning warns of a Deployment whose replicas, each with this holding, are within the quota, and whose rolling update creates so
+// many pods (surge) before it deletes one that they are not. It knows of no other pods in the budget.
 func RolloutWarning(limits quota.Quota, holding quota.Holding, replicas, surge int) string {
 	if surge < 1 {
 		return ""
@@ -43,7 +44,8 @@ func RolloutWarning(limits quota.Quota, holding quota.Holding, replicas, surge i
 	if len(over) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the quota has no room for a rolling update, which creates %d more: %s; raise the quota, or set strategy.rollingUpdate.maxSurge: 0",
+	return fmt.Sprintf(
+		"the quota has no room for a rolling update, which creates %d more: %s; raise the quota, or set strategy.rollingUpdate.maxSurge: 0",
 		surge, quota.Denial(over).Detail)
 }
 
@@ -55,5 +57,6 @@ func times(c quota.Charge, pods int64) quota.Charge {
 		}
 		return amount * pods
 	}
-	return quota.Charge{Memory: quantity.MiB(product(int64(c.Memory))), Slices: product(c.Slices), GPUs: product(c.GPUs), Devices: c.Devices.Times(pods)}
+	return quota.Charge{Memory: quantity.MiB(product(int64(c.Memory))), Slices: product(c.Slices),
+		GPUs: product(c.GPUs), Devices: c.Devices.Times(pods)}
 }

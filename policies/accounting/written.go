@@ -40,14 +40,18 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 			continue
 		}
 		if whole := pool.Sharing().Whole(); whole != (kind == "gpus") {
-			return WrittenQuota{Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
-				kind, pool.Describe(), pool.Strategy, kind)}, true
+			return WrittenQuota{
+				Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
+					kind, pool.Describe(), pool.Strategy, kind)}, true
 		}
 		if pool.Sharing().Claims {
-			return WrittenQuota{Why: fmt.Sprintf("slices on %s are claims, which a ResourceQuota counts by their class; the limit holds without one", pool.Describe())}, true
+			return WrittenQuota{Why: fmt.Sprintf("slices on %s are claims, which a ResourceQuota counts by their class; the limit holds without one",
+				pool.Describe())}, true
 		}
 		if pool.Granular {
-			return WrittenQuota{Why: fmt.Sprintf("a slice on %s takes several of %s, which a ResourceQuota would count each; the limit holds without one", pool.Describe(), pool.Resource)}, true
+			return WrittenQuota{
+				Why: fmt.Sprintf("a slice on %s takes several of %s, which a ResourceQuota would count each; the limit holds without one",
+					pool.Describe(), pool.Resource)}, true
 		}
 		names = append(names, pool.Resource)
 	}
@@ -58,5 +62,6 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 	case 1:
 		return WrittenQuota{Resource: names[0], Hard: *limit}, true
 	}
-	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", message.JoinNames(names[:min(len(names), 6)]))}, true
+	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies",
+		message.JoinNames(names[:min(len(names), 6)]))}, true
 }

@@ -34,7 +34,8 @@ const (
 	LabelEnforce          = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
 	LabelBypass           = Domain + "/bypass"  // "true": nothing is denied
 	AnnotationBypassUntil = Domain + "/bypass-until"
-	// AnnotationClosedClasses has the device classes of which nobody claims devices in the namespace: gpuslice writes it, and the API server reads it.
+	// AnnotationClosedClasses has the device classes of which nobody claims devices in the namespace: gpuslice writes it,
+	// and the API server reads it.
 	AnnotationClosedClasses = Domain + "/closed-classes"
 
 	// LabelFail says which pods are admitted while no webhook answers.

@@ -19,7 +19,8 @@ func ClassChooses(class *resourcev1.DeviceClass, driver, kind, profile string) b
 		return false
 	}
 	text := ClassExpressions(class)
-	return Quotes(text, driver) && (kind == "" || !strings.Contains(text, ".type") || Quotes(text, kind)) && !ChoosesByMore(text, driver, kind, profile)
+	return Quotes(text, driver) && (kind == "" || !strings.Contains(text, ".type") || Quotes(text, kind)) &&
+		!ChoosesByMore(text, driver, kind, profile)
 }
 
 // ClassExpressions are those by which a class chooses devices.

@@ -16,12 +16,13 @@ import (
 
 // Template is one container's part of a claim, and the claim's part of its devices.
 type Template struct {
-	Class     string       // DeviceClass
-	Memory    quantity.MiB // of each device
-	Of        quantity.MiB // memory of the device, where a value that depends on it is injected; 0: any device
-	Count     int          // devices, each another; more than one of NVIDIA's driver alone
-	Share     bool         // take one of the capacity "shares", if the driver publishes it: a claim takes all of any capacity that it does not name
-	Preferred string       // MIG profile of which an instance is taken instead, where one is free; "": none is
+	Class  string       // DeviceClass
+	Memory quantity.MiB // of each device
+	Of     quantity.MiB // memory of the device, where a value that depends on it is injected; 0: any device
+	Count  int          // devices, each another; more than one of NVIDIA's driver alone
+	// take one of the capacity "shares", if the driver publishes it: a claim takes all of any capacity that it does not name
+	Share     bool
+	Preferred string // MIG profile of which an instance is taken instead, where one is free; "": none is
 }
 
 // Prefix begins the names of templates.
@@ -31,7 +32,8 @@ const Prefix = "gpuslice-"
 const maxMemory = quantity.MiB(99_999_999)
 
 // pattern of names: gpuslice-4396mi, gpuslice-1g.10gb-or-4396mi, gpuslice-2x20480mi-of-81920mi-share-from-memory.example.com.
-var pattern = regexp.MustCompile(`^gpuslice-(?:([0-9a-z.]+)-or-)?(?:([1-9][0-9]?)x)?([1-9][0-9]{0,7})mi(?:-of-([1-9][0-9]{0,7})mi)?(-share)?(?:-from-(.+))?$`)
+var pattern = regexp.MustCompile(
+	`^gpuslice-(?:([0-9a-z.]+)-or-)?(?:([1-9][0-9]?)x)?([1-9][0-9]{0,7})mi(?:-of-([1-9][0-9]{0,7})mi)?(-share)?(?:-from-(.+))?$`)
 
 // Name is the name of the template. Whatever is usual is left out.
 func (t Template) Name() string {
@@ -103,9 +105,12 @@ func (t Template) Validate() error {
 	case t.Count < 1 || t.Count > resourcev1.AllocationResultsMaxSize:
 		return fmt.Errorf("a claim of %d devices: accepted are 1 to %d", t.Count, resourcev1.AllocationResultsMaxSize)
 	case t.Count > 1 && t.Class != nvidia.DRADriver:
-		return fmt.Errorf("a claim of %d devices of class %q: only of class %s it is known how to tell devices apart", t.Count, t.Class, nvidia.DRADriver)
+		return fmt.Errorf("a claim of %d devices of class %q: only of class %s it is known how to tell devices apart",
+			t.Count, t.Class, nvidia.DRADriver)
 	case t.Preferred != "" && (!Takes(t.Preferred) || t.Class != nvidia.DRADriver || t.Count != 1 || t.Of != 0):
-		return fmt.Errorf("a claim of an instance of %.40q, or of %s of a device: accepted are profiles like 1g.10gb, and one device of class %s of any size", t.Preferred, t.Memory, nvidia.DRADriver)
+		return fmt.Errorf(
+			"a claim of an instance of %.40q, or of %s of a device: accepted are profiles like 1g.10gb, and one device of class %s of any size",
+			t.Preferred, t.Memory, nvidia.DRADriver)
 	}
 	for _, text := range []string{t.Class, t.Name()} {
 		if problems := validation.IsDNS1123Subdomain(text); len(problems) > 0 {

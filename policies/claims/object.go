@@ -72,8 +72,10 @@ func (t Template) Spec() resourcev1.ResourceClaimSpec {
 // alternatives are an instance of the profile, which nobody shares, and the share.
 func (t Template) alternatives(share *resourcev1.ExactDeviceRequest) []resourcev1.DeviceSubRequest {
 	return []resourcev1.DeviceSubRequest{
-		{Name: requestInstance, DeviceClassName: ClassInstances, AllocationMode: share.AllocationMode, Count: 1, Selectors: chosenBy(beginsInstance + t.Preferred + "'")},
-		{Name: requestShare, DeviceClassName: share.DeviceClassName, AllocationMode: share.AllocationMode, Count: share.Count, Selectors: share.Selectors, Capacity: share.Capacity},
+		{Name: requestInstance, DeviceClassName: ClassInstances, AllocationMode: share.AllocationMode,
+			Count: 1, Selectors: chosenBy(beginsInstance + t.Preferred + "'")},
+		{Name: requestShare, DeviceClassName: share.DeviceClassName, AllocationMode: share.AllocationMode,
+			Count: share.Count, Selectors: share.Selectors, Capacity: share.Capacity},
 	}
 }
 
@@ -100,7 +102,8 @@ func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
 	}
 	memory := e.Capacity.Requests["memory"]
 	_, share := e.Capacity.Requests["shares"]
-	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share, Preferred: first}
+	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte),
+		Count: int(e.Count), Share: share, Preferred: first}
 	if len(e.Selectors) == 1 && e.Selectors[0].CEL != nil {
 		expression := e.Selectors[0].CEL.Expression
 		t.Of = mib(expression[strings.LastIndex(expression, " ")+1:]) // 0: any, or it is none of ours
@@ -108,8 +111,8 @@ func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
 	return t, t.Validate() == nil && t.Matches(spec)
 }
 
-// amountOf is the part of a request that names an amount, and the profile of which an instance comes first; nil: there is none, or more than
-// a template of ours has.
+// amountOf is the part of a request that names an amount, and the profile of which an instance comes first; nil: there is none,
+// or more than a template of ours has.
 func amountOf(r *resourcev1.DeviceRequest) (e *resourcev1.ExactDeviceRequest, first string) {
 	if r.Exactly != nil || len(r.FirstAvailable) != 2 {
 		return r.Exactly, ""
@@ -119,7 +122,8 @@ func amountOf(r *resourcev1.DeviceRequest) (e *resourcev1.ExactDeviceRequest, fi
 		return nil, ""
 	}
 	first = strings.TrimSuffix(strings.TrimPrefix(instance.Selectors[0].CEL.Expression, beginsInstance), "'")
-	return &resourcev1.ExactDeviceRequest{DeviceClassName: share.DeviceClassName, Selectors: share.Selectors, Count: share.Count, Capacity: share.Capacity}, first
+	return &resourcev1.ExactDeviceRequest{DeviceClassName: share.DeviceClassName,
+		Selectors: share.Selectors, Count: share.Count, Capacity: share.Capacity}, first
 }
 
 // IsSlice reports whether a claim matches a template of gpuslice's; nil does not.

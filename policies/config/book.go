@@ -70,7 +70,8 @@ func (b Book) For(ns api.Namespace) (*Policy, error) {
 		}
 	}
 	if len(matching) > 0 {
-		return only(matching, "namespace "+message.Quote(ns.Name)+" by its labels", "name it in one of them, or make their selectors exclude each other")
+		return only(matching, "namespace "+message.Quote(ns.Name)+" by its labels",
+			"name it in one of them, or make their selectors exclude each other")
 	}
 	if len(b.defaults) == 0 {
 		return nil, nil

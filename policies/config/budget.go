@@ -62,7 +62,8 @@ func (b Book) BudgetConflicts() (errs []error) {
 		for _, path := range apart[:min(len(apart), maxDiffering)] {
 			texts = append(texts, whoSays(path, shared))
 		}
-		errs = append(errs, fmt.Errorf("policies %s share the budget %q and limit it differently (%s); write the same limits in all of them, until then the strictest hold",
+		errs = append(errs, fmt.Errorf(
+			"policies %s share the budget %q and limit it differently (%s); write the same limits in all of them, until then the strictest hold",
 			strings.Join(names, " and "), budget, strings.Join(texts, "; ")))
 	}
 	return errs
@@ -136,7 +137,8 @@ func strictestParts(a, b map[string]quota.Limits) map[string]quota.Limits {
 }
 
 func strictestLimits(l, other quota.Limits) quota.Limits {
-	return quota.Limits{Memory: least(l.Memory, other.Memory), Slices: least(l.Slices, other.Slices), GPUs: least(l.GPUs, other.GPUs), Devices: least(l.Devices, other.Devices)}
+	return quota.Limits{Memory: least(l.Memory, other.Memory), Slices: least(l.Slices, other.Slices),
+		GPUs: least(l.GPUs, other.GPUs), Devices: least(l.Devices, other.Devices)}
 }
 
 // least is the smaller of two limits; nil is none.

@@ -30,7 +30,8 @@ func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
 	case m.Namespace == system:
 		return Place{}, fmt.Sprintf(`the label %s: "true" is missing: nothing is decided by it`, api.LabelPolicy)
 	}
-	return Place{}, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it (a tenant's own document is called %s)",
+	return Place{}, fmt.Sprintf(
+		"it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it (a tenant's own document is called %s)",
 		m.Namespace, system, api.TenantPolicyName)
 }
 

@@ -34,7 +34,8 @@ func (g *GuardSettings) Mirrored(images []string) *GuardSettings {
 // a guard that was terminated from starting again.
 func (g *GuardSettings) accepts(image string) bool {
 	want, have := readImage(g.Image), readImage(image)
-	if !slices.ContainsFunc(append([]string{g.Image}, g.Mirrors...), func(m string) bool { return readImage(m).repository == have.repository }) {
+	if !slices.ContainsFunc(append([]string{g.Image}, g.Mirrors...),
+		func(m string) bool { return readImage(m).repository == have.repository }) {
 		return false
 	}
 	return have.digest == want.digest && (want.digest != "" || have.tag == want.tag)

@@ -123,7 +123,8 @@ func (p *Policy) TightenWarnings(tenant *Policy) (warnings []string) {
 	for _, d := range quota.Dimensions() {
 		most, limited := d.Limit(whole)
 		if n, wished := d.Limit(wish); limited && wished && n > most {
-			warnings = append(warnings, fmt.Sprintf("quota.%s has no effect: it is more than that of policy %s, which holds beside it", d.Name, p.Name))
+			warnings = append(warnings,
+				fmt.Sprintf("quota.%s has no effect: it is more than that of policy %s, which holds beside it", d.Name, p.Name))
 		}
 	}
 	return warnings

@@ -153,9 +153,10 @@ type PoolSpec struct {
 // ReserveSpec keeps memory of each shared device free: the larger of percent and memory, or the memory of each claim
 // beyond its slice. Defaults: 3 %, 512Mi and 300Mi.
 type ReserveSpec struct {
-	Percent  *int          `json:"percent,omitempty"`
-	Memory   *quantity.MiB `json:"memory,omitempty"`
-	PerClaim *quantity.MiB `json:"perClaim,omitempty"` // if slices are claims, the part of each beside its slice; default: 300Mi, for a CUDA context
+	Percent *int          `json:"percent,omitempty"`
+	Memory  *quantity.MiB `json:"memory,omitempty"`
+	// if slices are claims, the part of each beside its slice; default: 300Mi, for a CUDA context
+	PerClaim *quantity.MiB `json:"perClaim,omitempty"`
 }
 
 // BesideClaim returns the memory of a device that a claim takes beyond the slice.

@@ -133,7 +133,8 @@ func (m *NamespaceMatch) validate(e *problems, at *field.Path) {
 		e.add(field.Required(at.Child("selector"), "matchLabels or matchExpressions; an empty selector would match every namespace"))
 	}
 	if m.Selector != nil {
-		e.ErrorList = append(e.ErrorList, metav1validation.ValidateLabelSelector(m.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+		e.ErrorList = append(e.ErrorList,
+			metav1validation.ValidateLabelSelector(m.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
 	}
 	if atMost(e, at.Child("names"), len(m.Names), maxNames) {
 		return

@@ -67,7 +67,8 @@ func (i idleSpec) validate(e *problems, at *field.Path) {
 	lasting(e, at.Child("report"), i.Report, time.Second, longest)
 	lasting(e, at.Child("terminate"), i.Terminate, time.Second, longest)
 	if i.Terminate.Duration > 0 && i.Terminate.Duration < i.Report.Duration {
-		e.add(field.Invalid(at.Child("terminate"), i.Terminate.Duration.String(), fmt.Sprintf("shorter than idle.report (%s): nothing is terminated before it was reported", i.Report.Duration)))
+		e.add(field.Invalid(at.Child("terminate"), i.Terminate.Duration.String(),
+			fmt.Sprintf("shorter than idle.report (%s): nothing is terminated before it was reported", i.Report.Duration)))
 	}
 }
 

@@ -90,7 +90,8 @@ func (d *PoolSpec) validateResource(e *problems, at *field.Path) {
 	switch {
 	case d.Resource == "":
 		e.add(field.Required(at, "the name under which the nodes offer it, such as "+nvidia.SharedGPU))
-	case !strings.Contains(d.Resource, "/"), strings.HasPrefix(d.Resource, "kubernetes.io/"), strings.Contains(d.Resource, ".kubernetes.io/"), strings.HasPrefix(d.Resource, "requests."):
+	case !strings.Contains(d.Resource, "/"), strings.HasPrefix(d.Resource, "kubernetes.io/"),
+		strings.Contains(d.Resource, ".kubernetes.io/"), strings.HasPrefix(d.Resource, "requests."):
 		e.invalid(at, d.Resource, "accepted: an extended resource with its domain, such as %s", nvidia.SharedGPU)
 	default:
 		e.each(at, d.Resource, validation.IsQualifiedName(d.Resource))
@@ -144,7 +145,9 @@ func (d *PoolSpec) validateGranular(e *problems, at *field.Path) {
 		return
 	}
 	if !strategies.Named(d.Strategy).Granular || d.MIGProfile != "" {
-		e.add(field.Forbidden(granular, "only pools of strategy "+message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Granular }))+" without migProfile divide a device into parts"))
+		e.add(field.Forbidden(granular, "only pools of strategy "+
+			message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Granular }))+
+			" without migProfile divide a device into parts"))
 		return
 	}
 	if d.Resource != nvidia.SharedGPU {
@@ -182,7 +185,8 @@ func (d *PoolSpec) validateDriver(e *problems, at *field.Path) {
 		return
 	}
 	if major, _ := nvidia.DriverVersion(d.Driver); d.DriverLimits && major != 0 && major < nvidia.DriverWithLimits {
-		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+strconv.Itoa(nvidia.DriverWithLimits)+" limit no memory, and driver says "+d.Driver))
+		e.add(field.Forbidden(at.Child("driverLimits"),
+			"drivers before "+strconv.Itoa(nvidia.DriverWithLimits)+" limit no memory, and driver says "+d.Driver))
 	}
 }
 

@@ -39,9 +39,11 @@ func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
 	case q.Native != "" && !slices.Contains(native, q.Native):
 		return field.ErrorList{field.NotSupported(path, modes.NativeMode(document.Shorten(string(q.Native))), native)}
 	case q.Native == modes.NativeWrite && q.Budget != "":
-		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
+		return field.ErrorList{field.Invalid(path, q.Native,
+			"a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
 	case q.Native == modes.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
-		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
+		return field.ErrorList{
+			field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
 	}
 	return nil
 }

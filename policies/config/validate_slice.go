@@ -45,7 +45,8 @@ func (p *Policy) validateSlices(e *problems) {
 	validateCharge(e, field.NewPath("limits", "perContainer"), p.Limits.PerContainer)
 	validateCharge(e, field.NewPath("limits", "perPod"), p.Limits.PerPod)
 	if most := p.Limits.MemoryLimit; most != 0 && most < p.Limits.MinMemory {
-		e.invalid(field.NewPath("limits", "memoryLimit"), most.String(), "less than minMemory (%s); accepted: as much or more", p.Limits.MinMemory)
+		e.invalid(field.NewPath("limits", "memoryLimit"), most.String(),
+			"less than minMemory (%s); accepted: as much or more", p.Limits.MinMemory)
 	}
 	if ratio := p.Limits.MaxLimitRequestRatio; ratio != 0 {
 		between(e, field.NewPath("limits", "maxLimitRequestRatio"), ratio, 1, 1000)
@@ -55,7 +56,8 @@ func (p *Policy) validateSlices(e *problems) {
 func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {
 	s := *p.DefaultSlice
 	if _, ok := p.Classes[s.Class]; s.Class != "" && s.Class != api.ClassReplica && !ok {
-		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s", strings.Join(append(slices.Sorted(maps.Keys(p.Classes)), api.ClassReplica), ", "))
+		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s",
+			strings.Join(append(slices.Sorted(maps.Keys(p.Classes)), api.ClassReplica), ", "))
 	}
 	s.validate(e, at, "memory, fraction, class and fromHistory")
 	if h := s.FromHistory; h != nil {

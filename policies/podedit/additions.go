@@ -20,14 +20,16 @@ func refreshed(have, promised corev1.Container, volumes []corev1.Volume) corev1.
 	most := len(promised.Env) + maxVariables
 	out.Env = slices.Clip(out.Env) // gpuslice's own first: none of its values refers to another's variable
 	for _, e := range have.Env {
-		if len(out.Env) < most && !slices.ContainsFunc(promised.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name }) && isHarmlessVariable(e) {
+		if len(out.Env) < most && !slices.ContainsFunc(promised.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name }) &&
+			isHarmlessVariable(e) {
 			out.Env = append(out.Env, e)
 		}
 	}
 	out.VolumeMounts = slices.Clip(out.VolumeMounts)
 	few := len(have.VolumeMounts) <= len(promised.VolumeMounts)+maxMounts // each is compared with all
 	for i, m := range have.VolumeMounts {
-		if isTokenMount(m) || few && isHarmlessMount(m, volumes) && standsAlone(m.MountPath, promised.VolumeMounts) && standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
+		if isTokenMount(m) || few && isHarmlessMount(m, volumes) && standsAlone(m.MountPath, promised.VolumeMounts) &&
+			standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
 			out.VolumeMounts = append(out.VolumeMounts, m)
 		}
 	}

@@ -76,7 +76,9 @@ func (guardEdit) Revert(pod *corev1.Pod, old, next *promise.Promise) {
 		spec.ShareProcessNamespace = nil
 	}
 	if old.Guard.PullSecret != keep.PullSecret {
-		spec.ImagePullSecrets = slices.DeleteFunc(spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })
+		spec.ImagePullSecrets = slices.DeleteFunc(spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool {
+			return r.Name == old.Guard.PullSecret
+		})
 	}
 	for k := range old.Guard.Annotations {
 		if _, ok := keep.Annotations[k]; !ok {
@@ -110,7 +112,9 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 
 // dropContainers removes the containers under our names that next does not write. None of the pod's main ones is ours.
 func dropContainers(spec *corev1.PodSpec, next *promise.Promise) {
-	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return podspec.IsOurs(c.Name) && !IsGuard(next, c.Name) })
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool {
+		return podspec.IsOurs(c.Name) && !IsGuard(next, c.Name)
+	})
 	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return podspec.IsOurs(c.Name) })
 }
 

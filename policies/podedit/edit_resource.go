@@ -74,7 +74,8 @@ func (resourceEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 		p, requested := given.Container(c.Name), given.Request.Of(c.Name)
 		gpu := func(name corev1.ResourceName) bool {
 			_, spelled := requested.Foreign[string(name)]
-			return spelled || request.IsGPUResource(string(name), nil) || p != nil && (string(name) == p.Resource || string(name) == requested.Resource)
+			return spelled || request.IsGPUResource(string(name), nil) ||
+				p != nil && (string(name) == p.Resource || string(name) == requested.Resource)
 		}
 		restoreGPU(&c.Resources.Limits, was.Resources.Limits, gpu)
 		restoreGPU(&c.Resources.Requests, was.Resources.Requests, gpu)

@@ -29,6 +29,8 @@ func (tolerationsEdit) Revert(pod *corev1.Pod, old, next *promise.Promise) {
 
 // Restore puts back the tolerations of old: they may only be added to a live pod.
 func (e tolerationsEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
-	still := slices.DeleteFunc(slices.Clone(old.Spec.Tolerations), func(t corev1.Toleration) bool { return !podspec.HasToleration(given.Tolerations, t) })
+	still := slices.DeleteFunc(slices.Clone(old.Spec.Tolerations), func(t corev1.Toleration) bool {
+		return !podspec.HasToleration(given.Tolerations, t)
+	})
 	e.Apply(updated, nil, &promise.Promise{Tolerations: still})
 }

@@ -42,7 +42,9 @@ func (volumesEdit) Revert(pod *corev1.Pod, _, next *promise.Promise) {
 			return podspec.IsOurs(m.Name) && !mounts(promised, m)
 		})
 	}
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return podspec.IsOurs(v.Name) && !next.HasVolume(v.Name) })
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return podspec.IsOurs(v.Name) && !next.HasVolume(v.Name)
+	})
 }
 
 func (volumesEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
@@ -72,5 +74,6 @@ func setMount(mounts []corev1.VolumeMount, m corev1.VolumeMount) []corev1.Volume
 }
 
 func mounts(c *promise.Container, m corev1.VolumeMount) bool {
-	return c != nil && slices.ContainsFunc(c.Mounts, func(have corev1.VolumeMount) bool { return have.Name == m.Name && have.MountPath == m.MountPath })
+	return c != nil &&
+		slices.ContainsFunc(c.Mounts, func(have corev1.VolumeMount) bool { return have.Name == m.Name && have.MountPath == m.MountPath })
 }

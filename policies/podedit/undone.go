@@ -36,7 +36,8 @@ func (l editList) undone(pod *corev1.Pod, given *promise.Promise) []string {
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
-	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && summary != promised.Annotations[api.AnnotationSummary] && admits(given, summary, pod) {
+	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && summary != promised.Annotations[api.AnnotationSummary] &&
+		admits(given, summary, pod) {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
 	tier, labelled := pod.Labels[api.LabelTier]

@@ -182,7 +182,8 @@ func requireGranular(p *Pool, d *config.PoolSpec) {
 		value int
 	}{{labelCount, 1}, {labelReplicas, d.Replicas}} {
 		if _, ok := d.Selector[r.key]; !ok {
-			p.Requirements = append(p.Requirements, corev1.NodeSelectorRequirement{Key: r.key, Operator: corev1.NodeSelectorOpIn, Values: []string{strconv.Itoa(r.value)}})
+			p.Requirements = append(p.Requirements,
+				corev1.NodeSelectorRequirement{Key: r.key, Operator: corev1.NodeSelectorOpIn, Values: []string{strconv.Itoa(r.value)}})
 		}
 	}
 }

@@ -38,7 +38,8 @@ type device struct {
 // readDevice reads a device; ok is false where it is no GPU.
 func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
 	a := attributes{driverName, in.Attributes}
-	d = device{kind: a.text(attributeType), profile: a.text(attributeProfile), product: strings.ReplaceAll(a.text(attributeProduct), " ", "-"), units: unitsOf(in)}
+	d = device{kind: a.text(attributeType), profile: a.text(attributeProfile),
+		product: strings.ReplaceAll(a.text(attributeProduct), " ", "-"), units: unitsOf(in)}
 	if len(validation.IsValidLabelValue(d.product)) > 0 {
 		d.product = ""
 	}

@@ -42,7 +42,8 @@ func (p *Pool) Part(f quantity.Fraction) quantity.MiB {
 
 // Devices have seven compute slices for MIG. These profiles are of devices that have four: the A30 and the RTX PRO 6000, whose
 // smallest has a name that larger devices use, too.
-var ofFour = []mig.Profile{{Slices: 1, Gigabytes: 6}, {Slices: 2, Gigabytes: 12}, {Slices: 4, Gigabytes: 24}, {Slices: 2, Gigabytes: 48}, {Slices: 4, Gigabytes: 96}}
+var ofFour = []mig.Profile{{Slices: 1, Gigabytes: 6}, {Slices: 2, Gigabytes: 12},
+	{Slices: 4, Gigabytes: 24}, {Slices: 2, Gigabytes: 48}, {Slices: 4, Gigabytes: 96}}
 
 // migSlices is how many of a device's compute slices an instance has. One that cannot be read counts as all of them.
 func migSlices(profile, product string) (held, all int64) {

@@ -121,7 +121,8 @@ func readOffers(node *corev1.Node, names []string, byClass []Pool, spec config.P
 			}
 			offers = append(offers, offer)
 		case offered:
-			offers[at].Notes = append(offers[at].Notes, "a device plugin and a driver of dynamic resource allocation both offer "+offer.Resource+": the same GPU may be given out twice")
+			offers[at].Notes = append(offers[at].Notes,
+				"a device plugin and a driver of dynamic resource allocation both offer "+offer.Resource+": the same GPU may be given out twice")
 		case !declaredFor(spec, node.Labels, offer.Resource):
 			offers = append(offers, offer)
 		}

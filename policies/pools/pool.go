@@ -23,27 +23,29 @@ type Pool struct {
 	// them): nothing can be planned there, and a declaration helps.
 	Strategy api.StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
-	Site            string                     `json:"site"`
-	Product         string                     `json:"product,omitempty"`
-	DeviceMemory    quantity.MiB               `json:"deviceMemory,omitzero"`   // of the whole device; 0: unknown
-	InstanceMemory  quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve         quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device, or beside a claim; 0 on a MIG instance of one's own
-	Replicas        int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
-	Granular        bool                       `json:"granular,omitempty"`      // replicas are parts of the one device of each node
-	MIGProfile      string                     `json:"migProfile,omitempty"`    // "1g.10gb"
-	MPSProvider     strategies.MPSProviderName `json:"mpsProvider,omitempty"`
-	DriverMajor     int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
-	DriverMinor     int                        `json:"driverMinor,omitempty"`
-	OtherDriver     string                     `json:"otherDriver,omitempty"`  // another that labels of its nodes name: "590.44"
-	DriverLimits    bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
-	TrustDomain     string                     `json:"trustDomain,omitempty"`
-	DeviceClass     string                     `json:"deviceClass,omitempty"`     // that offers the resource, or that claims name; "": device plugins do
-	DeviceDriver    string                     `json:"deviceDriver,omitempty"`    // that publishes the devices of the class
-	LargestClaim    quantity.MiB               `json:"largestClaim,omitzero"`     // that one device gives; 0: all of it
-	ClaimsShares    bool                       `json:"claimsShares,omitempty"`    // the driver counts shares of a device beside its memory
-	ClaimsInstances bool                       `json:"claimsInstances,omitempty"` // of the MIG profile, by NVIDIA's own class
-	Declared        bool                       `json:"declared,omitempty"`
-	ScalesFromZero  bool                       `json:"scalesFromZero,omitempty"`
+	Site           string       `json:"site"`
+	Product        string       `json:"product,omitempty"`
+	DeviceMemory   quantity.MiB `json:"deviceMemory,omitzero"`   // of the whole device; 0: unknown
+	InstanceMemory quantity.MiB `json:"instanceMemory,omitzero"` // of a MIG instance
+	// kept free on a device, or beside a claim; 0 on a MIG instance of one's own
+	Reserve      quantity.MiB               `json:"reserve,omitzero"`
+	Replicas     int                        `json:"replicas,omitempty"`   // of one device or instance; 1: not shared; 0: unknown
+	Granular     bool                       `json:"granular,omitempty"`   // replicas are parts of the one device of each node
+	MIGProfile   string                     `json:"migProfile,omitempty"` // "1g.10gb"
+	MPSProvider  strategies.MPSProviderName `json:"mpsProvider,omitempty"`
+	DriverMajor  int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
+	DriverMinor  int                        `json:"driverMinor,omitempty"`
+	OtherDriver  string                     `json:"otherDriver,omitempty"`  // another that labels of its nodes name: "590.44"
+	DriverLimits bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
+	TrustDomain  string                     `json:"trustDomain,omitempty"`
+	// that offers the resource, or that claims name; "": device plugins do
+	DeviceClass     string       `json:"deviceClass,omitempty"`
+	DeviceDriver    string       `json:"deviceDriver,omitempty"`    // that publishes the devices of the class
+	LargestClaim    quantity.MiB `json:"largestClaim,omitzero"`     // that one device gives; 0: all of it
+	ClaimsShares    bool         `json:"claimsShares,omitempty"`    // the driver counts shares of a device beside its memory
+	ClaimsInstances bool         `json:"claimsInstances,omitempty"` // of the MIG profile, by NVIDIA's own class
+	Declared        bool         `json:"declared,omitempty"`
+	ScalesFromZero  bool         `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select the nodes with the same offer: they name labels
 	// that an affinity may name. A pool without such labels has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`

@@ -98,7 +98,8 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 		offers[resource] = &next
 	case class == "" || have.Strategy == "":
 	case offerKey(have) != offerKey(&next):
-		have.Strategy, have.Notes = "", []string{fmt.Sprintf("DeviceClass %s offers devices of several kinds here as %s: which of them a pod gets is not known", class, resource)}
+		have.Strategy, have.Notes = "", []string{
+			fmt.Sprintf("DeviceClass %s offers devices of several kinds here as %s: which of them a pod gets is not known", class, resource)}
 	case next.DriverMajor == have.DriverMajor && next.DriverMinor < have.DriverMinor:
 		have.DriverMinor = next.DriverMinor
 	}
@@ -116,7 +117,8 @@ func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver str
 		return
 	}
 	r := nodeReader{labels: node.Labels, pool: Pool{
-		Strategy: strategies.With(func(s *strategies.Strategy) bool { return s.Claims }).Name, DeviceClass: class, DeviceDriver: driver, Product: d.product,
+		Strategy:    strategies.With(func(s *strategies.Strategy) bool { return s.Claims }).Name,
+		DeviceClass: class, DeviceDriver: driver, Product: d.product,
 		DeviceMemory: d.memory, ClaimsShares: d.claims.shares, DriverMajor: d.major, DriverMinor: d.minor}}
 	if d.claims.largest < d.memory {
 		r.pool.LargestClaim = d.claims.largest
@@ -137,8 +139,9 @@ func (r *nodeReader) placeByLabels() {
 
 // classOffer is a node's offer of one device: a Pool without a name, nodes or site.
 func classOffer(node *corev1.Node, class, driver, resource string, d *device) Pool {
-	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, DeviceDriver: driver, Product: d.product, MIGProfile: d.profile,
-		Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
+	r := nodeReader{labels: node.Labels,
+		pool: Pool{Resource: resource, DeviceClass: class, DeviceDriver: driver, Product: d.product, MIGProfile: d.profile,
+			Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
 	if d.profile != "" {
 		r.pool.InstanceMemory = d.memory
 	} else {
@@ -164,7 +167,8 @@ func tellApart(all map[string]*gathered) {
 	for _, key := range keys {
 		for _, other := range keys {
 			a, b := all[key], all[other]
-			if a.pool.DeviceClass != "" && a.pool.Resource == b.pool.Resource && offerKey(&a.pool) != offerKey(&b.pool) && !claimTells(&a.pool, &b.pool) && a.admits(b) {
+			if a.pool.DeviceClass != "" && a.pool.Resource == b.pool.Resource &&
+				offerKey(&a.pool) != offerKey(&b.pool) && !claimTells(&a.pool, &b.pool) && a.admits(b) {
 				mixed[key] = b.pool.Name
 			}
 		}
@@ -204,5 +208,6 @@ func (g *gathered) requireNames(other string) {
 		return
 	}
 	slices.Sort(names)
-	g.pool.Requirements = append(g.pool.Requirements, corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names})
+	g.pool.Requirements = append(g.pool.Requirements,
+		corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names})
 }

@@ -120,7 +120,8 @@ func (l Limit) exceeded(d dimension, h Holding, requested, have Charge) (Excess,
 	if !limited || !unknown && (amount <= 0 || quantity.Sum(used, amount) <= most) {
 		return Excess{}, false
 	}
-	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Left: d.Text(max(most-used, 0)), Native: l.Native}
+	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount),
+		Used: d.Text(used), Limited: d.Text(most), Left: d.Text(max(most-used, 0)), Native: l.Native}
 	if unknown {
 		e.Requested = "unknown"
 	}
@@ -176,7 +177,8 @@ func excessSentence(excess []Excess) string {
 		used = append(used, e.Dimension+"="+e.Used)
 		limited = append(limited, e.Dimension+"="+e.Limited)
 	}
-	text := excess[0].Quota + ", requested: " + strings.Join(requested, ",") + ", used: " + strings.Join(used, ",") + ", limited: " + strings.Join(limited, ",")
+	text := excess[0].Quota + ", requested: " + strings.Join(requested, ",") +
+		", used: " + strings.Join(used, ",") + ", limited: " + strings.Join(limited, ",")
 	if slices.ContainsFunc(excess, func(e Excess) bool { return e.Requested == "unknown" }) {
 		text += " (the memory of the device it would hold is not known; write " + api.LabelMemory + ")"
 	}

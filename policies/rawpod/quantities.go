@@ -120,5 +120,6 @@ func checkQuantity(q any, path string) *api.Violation {
 	if len(text) <= 2*quantity.MaxText && quantity.Cheap.MatchString(text) {
 		return nil
 	}
-	return request.Invalid("quantity", fmt.Sprintf(`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
+	return request.Invalid("quantity", fmt.Sprintf(
+		`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
 }

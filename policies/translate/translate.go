@@ -71,7 +71,8 @@ func of(pod *corev1.Pod) Translation {
 	t.Words = slices.Compact(t.Words)
 	t.problems(violations)
 	if req.Share == api.ShareDisabled {
-		t.Problems = append(t.Problems, fmt.Sprintf("%s: %q requests no slice, and the words of another system request one; remove one side", api.LabelShare, req.Share))
+		t.Problems = append(t.Problems,
+			fmt.Sprintf("%s: %q requests no slice, and the words of another system request one; remove one side", api.LabelShare, req.Share))
 	}
 	if len(t.Problems) > 0 {
 		return t
@@ -81,7 +82,8 @@ func of(pod *corev1.Pod) Translation {
 		t.remove(f)
 	}
 	t.write(req)
-	if _, _, _, violations := request.Read(t.Pod, &config.Policy{Name: "translation"}, nil, nil); len(violations) > 0 { // labels of the pod contradict it
+	// labels of the pod contradict it
+	if _, _, _, violations := request.Read(t.Pod, &config.Policy{Name: "translation"}, nil, nil); len(violations) > 0 {
 		t.Pod = nil
 		t.problems(violations)
 	}
@@ -129,7 +131,8 @@ func (t *Translation) remove(f spellings.Found) {
 		}
 	}
 	if slices.Contains(f.Spelling.Schedulers, t.Pod.Spec.SchedulerName) {
-		t.Notes = append(t.Notes, fmt.Sprintf("schedulerName %s is removed: the scheduler of %s is not needed", t.Pod.Spec.SchedulerName, f.Spelling.System))
+		t.Notes = append(t.Notes,
+			fmt.Sprintf("schedulerName %s is removed: the scheduler of %s is not needed", t.Pod.Spec.SchedulerName, f.Spelling.System))
 		t.Pod.Spec.SchedulerName = ""
 	}
 }

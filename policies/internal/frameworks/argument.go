@@ -53,7 +53,8 @@ func (e *evaluation) argumentUnknown(a Argument, found bool, err error) {
 func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) {
 	err := atMost(value, most)
 	if err != nil {
-		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, shorten.Text(value, maxQuoted), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
+		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s",
+			a.Flag, shorten.Text(value, maxQuoted), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
 		return
 	}
 	if a.Cap {

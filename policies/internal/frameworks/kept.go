@@ -64,7 +64,8 @@ func (e *evaluation) denyBoth(choice choice, theirs []theirs) {
 	for _, t := range theirs {
 		names = append(names, t.name)
 	}
-	says := fmt.Sprintf("%s are both set, and %s ends with an error when they are; keep one of them", strings.Join(names, " and "), choice.profile.Title)
+	says := fmt.Sprintf("%s are both set, and %s ends with an error when they are; keep one of them",
+		strings.Join(names, " and "), choice.profile.Title)
 	e.out.Denials = append(e.out.Denials, Denial{DeniedConflict, says})
 	e.reasons = append(e.reasons, says)
 }
@@ -75,7 +76,8 @@ func (e *evaluation) warnFatal(choice choice, theirs theirs) {
 		return
 	}
 	if key, from := choice.profile.confUnknownAt(theirs.value, choice.version); key != "" {
-		e.warnOnce(fmt.Sprintf("%s has %s, which %s knows from %s on; %s ends with an error", theirs.name, key, choice.profile.Title, from, choice.version))
+		e.warnOnce(fmt.Sprintf("%s has %s, which %s knows from %s on; %s ends with an error",
+			theirs.name, key, choice.profile.Title, from, choice.version))
 	}
 }
 

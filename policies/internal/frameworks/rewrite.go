@@ -17,7 +17,8 @@ func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	word := a.Flag + "=" + most
 	e.out.Args = append(e.out.Args, word)
 	if given, found := commandline.Flag(e.found.words, a.Flag); found {
-		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, shorten.Text(given, maxQuoted), size(e.amounts.share), size(e.amounts.total), word))
+		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts",
+			a.Flag, shorten.Text(given, maxQuoted), size(e.amounts.share), size(e.amounts.total), word))
 	} else {
 		e.out.Notes = append(e.out.Notes, fmt.Sprintf("%s is added to its arguments: %s", word, a.Default))
 	}

@@ -188,7 +188,8 @@ func (e *evaluation) allocConf(choice choice) string {
 		text = *own
 	}
 	if key, from := choice.profile.confUnknownAt(text, choice.version); key != "" {
-		e.warnOnce(fmt.Sprintf("policy's allocConf has %s, known from %s %s on; here it is %s: not set", key, choice.profile.Title, from, choice.release()))
+		e.warnOnce(fmt.Sprintf("policy's allocConf has %s, known from %s %s on; here it is %s: not set",
+			key, choice.profile.Title, from, choice.release()))
 		return ""
 	}
 	return text

@@ -32,8 +32,9 @@ func (e *evaluation) shim(choice choice) {
 	e.out.Shim = way
 	e.out.Env = append(e.out.Env, Env{Name: nvidia.EnvAllocatorBytes, Value: limit, Cap: choice.version.known()})
 	if !choice.version.known() {
-		e.reasons = append([]string{fmt.Sprintf("the shim caps %s from %s on, and the version is not known; the label gpuslice.dev/framework can say it",
-			p.Title, p.shim.from)}, e.reasons...)
+		e.reasons = append(
+			[]string{fmt.Sprintf("the shim caps %s from %s on, and the version is not known; the label gpuslice.dev/framework can say it",
+				p.Title, p.shim.from)}, e.reasons...)
 		return
 	}
 	e.cap(fmt.Sprintf("%s=%s, by the shim (%s)", nvidia.EnvAllocatorBytes, limit, choice.people()))

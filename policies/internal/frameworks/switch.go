@@ -16,10 +16,13 @@ const (
 
 // Switch is a policy's settings of one profile. Its zero value leaves the profile as it is.
 type Switch struct {
-	Enabled   *bool    `json:"enabled,omitempty"`   // default true
-	Version   string   `json:"version,omitempty"`   // if neither label nor policy's framework has one
-	Arguments string   `json:"arguments,omitempty"` // handling of arguments that exceed the slice; default warn
-	Shim      string   `json:"shim,omitempty"`      // whether the shim caps releases that read no limit from their environment: "off"; "variable" (default: where the pod's env has a literal PYTHONPATH); "on" (also by the container's command); "env-files" (also containers whose program only the image names; the cluster has the feature EnvFiles)
+	Enabled   *bool  `json:"enabled,omitempty"`   // default true
+	Version   string `json:"version,omitempty"`   // if neither label nor policy's framework has one
+	Arguments string `json:"arguments,omitempty"` // handling of arguments that exceed the slice; default warn
+	// whether the shim caps releases that read no limit from their environment: "off"; "variable" (default: where the pod's env has a literal
+	// PYTHONPATH); "on" (also by the container's command); "env-files" (also containers whose program only the image names;
+	// the cluster has the feature EnvFiles)
+	Shim      string   `json:"shim,omitempty"`
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
 }

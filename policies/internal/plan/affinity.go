@@ -80,7 +80,8 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	// If only a trust domain distinguishes nodes that offer the resource, those of none have to be selected by its absence.
 	elsewhere := func(other pools.Pool) bool { return other.Resource == p.Resource && other.TrustDomain != "" }
 	if p.TrustDomain == "" && !p.Declared && slices.ContainsFunc(in.Pools, elsewhere) {
-		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
+		term.MatchExpressions = append(term.MatchExpressions,
+			corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
 	}
 	above := func(e corev1.NodeSelectorRequirement) bool {
 		return e.Key == nvidia.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt

@@ -77,12 +77,14 @@ func (w *builder) note(format string, args ...any) {
 // container writes one container's slice.
 func (w *builder) container(p *placed, chosen *candidate) {
 	injected := w.strategy.Inject(strategies.Grant{
-		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
+		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS,
+		Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
 		Processes: p.size.procs, Compute: p.size.compute, Container: p.spec,
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
-		Devices: max(p.share, p.preferred.share).Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
+		Devices: max(p.share, p.preferred.share).Times(p.units()), Slice: p.size.slice,
+		Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if w.strategy.Claims {
 		w.claim(p, &c, len(chosen.containers) == 1)
@@ -117,14 +119,16 @@ func (w *builder) container(p *placed, chosen *candidate) {
 // shimVolume is in memory: the cluster autoscaler removes no node with a pod that has a volume on its disk.
 func shimVolume() corev1.Volume {
 	size := resource.MustParse(limits.ShimSize)
-	return corev1.Volume{Name: limits.ShimVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}}}
+	return corev1.Volume{Name: limits.ShimVolume,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}}}
 }
 
 // roundedUp warns about an amount that a smaller instance almost has.
 func (w *builder) roundedUp(p *placed) {
 	requested := p.resolved.Memory
 	for i := range w.in.Pools {
-		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
+		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested &&
+			smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
 			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
 				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
 			return
@@ -208,7 +212,8 @@ func (w *builder) planned(p *placed) {
 	} else if p.size.compute > 0 {
 		w.computeNotHeld(p)
 	}
-	if burst := p.request.Size.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != api.TierHardware { // an instance may be larger than the request
+	// an instance may be larger than the request
+	if burst := p.request.Size.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != api.TierHardware {
 		w.warn("memory-limit %s of container %q is less than its slice of %s and has no effect", burst, p.request.Name, p.size.slice)
 	}
 	switch {

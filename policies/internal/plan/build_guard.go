@@ -46,7 +46,8 @@ func (w *builder) guard(c *candidate) {
 	g := &promise.Guard{
 		Image: w.in.Guard.Image, PullPolicy: w.pullPolicy(), PullSecret: w.in.Guard.PullSecret,
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
-		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.Resource, Count: first.Count,
+		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil,
+		Agent: plan.agent, Resource: first.Resource, Count: first.Count,
 	}
 	for i := range w.promise.Containers {
 		g.Claims = slices.DeleteFunc(append(g.Claims, w.promise.Containers[i].Claim), func(name string) bool { return name == "" })
@@ -122,7 +123,8 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	for i := range c.containers {
 		p := &c.containers[i]
 		if p.size.limit > 0 {
-			l.Containers = append(l.Containers, limits.Container{Name: p.request.Name, SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), GPUs: int(p.request.GPUs)})
+			l.Containers = append(l.Containers,
+				limits.Container{Name: p.request.Name, SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), GPUs: int(p.request.GPUs)})
 		}
 	}
 	l.MinDeviceBytes, l.MaxDeviceBytes = deviceBounds(c)
@@ -182,9 +184,10 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 func (w *builder) guardObservation(g *promise.Guard) {
 	const name = "gpuslice-observed"
 	w.promise.Volumes = slices.Insert(w.promise.Volumes, 0, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		DownwardAPI: &corev1.DownwardAPIVolumeSource{DefaultMode: new(corev1.DownwardAPIVolumeSourceDefaultMode), Items: []corev1.DownwardAPIVolumeFile{{
-			Path:     path.Base(limits.ObservationPath),
-			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + api.AnnotationObserved + "']"},
-		}}}}})
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{DefaultMode: new(corev1.DownwardAPIVolumeSourceDefaultMode),
+			Items: []corev1.DownwardAPIVolumeFile{{
+				Path:     path.Base(limits.ObservationPath),
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + api.AnnotationObserved + "']"},
+			}}}}})
 	g.SidecarMounts = append(g.SidecarMounts, corev1.VolumeMount{Name: name, MountPath: limits.ObservationFolder, ReadOnly: true})
 }

@@ -80,7 +80,8 @@ func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, 
 		unfit = append(unfit, otherwiseShared(in, req)...)
 	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.lateness(), b.lateness()), cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
+		return cmp.Or(cmp.Compare(a.lateness(), b.lateness()), cmp.Compare(a.order, b.order),
+			cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
 	})
 	return fitting, unfit
 }
@@ -114,7 +115,8 @@ func place(in *Input, c candidate, site string, wants []want) (candidate, *FitEr
 		c.waste += wasteOf(best)
 	}
 	if c.pool().Granular && c.parts() > int64(c.pool().Replicas) {
-		return c, &FitError{kind: kindSize, pool: c.pool(), requested: quantity.MiB(c.parts()) * c.pool().Granule(), text: " for all its containers"}
+		return c, &FitError{kind: kindSize, pool: c.pool(), requested: quantity.MiB(c.parts()) * c.pool().Granule(),
+			text: " for all its containers"}
 	}
 	if ok, why := c.pool().Reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
 		return c, &FitError{kind: kindReach, pool: c.pool(), text: why}
@@ -224,7 +226,8 @@ func (c *candidate) equals(other *candidate) bool {
 	for i := range c.containers {
 		a, b := &c.containers[i], &other.containers[i]
 		// A fraction of the device depends on its total.
-		if a.pool.Offer() != b.pool.Offer() || a.pool.ClaimsShares != b.pool.ClaimsShares || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
+		if a.pool.Offer() != b.pool.Offer() || a.pool.ClaimsShares != b.pool.ClaimsShares ||
+			a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
 			a.dependsOnDevice() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
 			return false
 		}

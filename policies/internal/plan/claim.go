@@ -19,14 +19,16 @@ func (w *builder) claim(p *placed, c *promise.Container, alone bool) {
 	}
 	if p.preferred.profile != "" {
 		c.Charged = max(p.preferred.memory, p.size.slice)
-		w.note("%q gets a MIG instance %s, which the hardware holds, where one is free when it is scheduled, and else the claim; it counts for %s",
+		w.note(
+			"%q gets a MIG instance %s, which the hardware holds, where one is free when it is scheduled, and else the claim; it counts for %s",
 			p.request.Name, p.preferred.profile, c.Charged)
 	}
 	w.note("%q claims %s of each device, of which %s stay free beside the slice", p.request.Name, template.Memory, p.pool.Reserve)
 }
 
 func (p *placed) template() claims.Template {
-	t := claims.Template{Class: p.pool.DeviceClass, Memory: p.size.slice + p.pool.Reserve, Count: int(p.request.GPUs), Share: p.pool.ClaimsShares, Preferred: p.preferred.profile}
+	t := claims.Template{Class: p.pool.DeviceClass, Memory: p.size.slice + p.pool.Reserve,
+		Count: int(p.request.GPUs), Share: p.pool.ClaimsShares, Preferred: p.preferred.profile}
 	if p.dependsOnDevice() {
 		t.Of = p.pool.DeviceMemory
 	}
@@ -37,7 +39,8 @@ func (p *placed) template() claims.Template {
 func (c *candidate) unclaimable() *api.Violation {
 	for i := range c.containers {
 		if err := c.containers[i].template().Validate(); err != nil {
-			return &api.Violation{Rule: api.RuleStrategy, Reason: "a claim that cannot be made", Detail: fmt.Sprintf("container %q on %s: %v", c.containers[i].request.Name, c.pool().Describe(), err)}
+			return &api.Violation{Rule: api.RuleStrategy, Reason: "a claim that cannot be made",
+				Detail: fmt.Sprintf("container %q on %s: %v", c.containers[i].request.Name, c.pool().Describe(), err)}
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ func evaluateAll(in *Input, req api.Request, fitting []candidate) []evaluated {
 func report(all []evaluated, unfit []*FitError, chosen *candidate) []api.CandidateReport {
 	var out []api.CandidateReport
 	for _, c := range all {
-		r := api.CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Offer(), Slice: c.containers[0].size.slice.String()}
+		r := api.CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name,
+			Resource: c.pool().Offer(), Slice: c.containers[0].size.slice.String()}
 		switch {
 		case chosen != nil && c.pool() == chosen.pool():
 			r.Tier, r.Chosen = chosen.tier(), true

@@ -56,7 +56,8 @@ func (e *FitError) Error() string {
 			return fmt.Sprintf("container %q requests %d of %s, which are parts of a GPU on %s; how many a slice takes follows from its memory",
 				e.container.Name, e.container.GPUs, e.container.Resource, e.pool.Describe())
 		}
-		return fmt.Sprintf("container %q requests %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
+		return fmt.Sprintf("container %q requests %d units of a shared GPU; two replicas may be the same device and give no more than one",
+			e.container.Name, e.container.GPUs)
 	case kindInstances:
 		return fmt.Sprintf("container %q requests %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
 	case kindUnknownDevice:
@@ -183,16 +184,19 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	case best == nil:
 		return nil
 	case best.kind == kindBurst:
-		return &api.Violation{Rule: api.RuleFit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
+		return &api.Violation{Rule: api.RuleFit, Reason: "memory-limit fits no pool",
+			Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
 	case named:
-		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
-			best, best.pool.Offer(), best.most(), api.ResourceGPU)}
+		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool",
+			Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
+				best, best.pool.Offer(), best.most(), api.ResourceGPU)}
 	}
 	which := "the largest there is"
 	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }) {
 		which = "the largest that the pod can reach"
 	}
-	return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Offer(), best.most())}
+	return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool",
+		Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Offer(), best.most())}
 }
 
 // nowhereOffered is the denial of a resource that a container names and no pool has.
@@ -210,6 +214,7 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 		offered = append(offered, p.Offer())
 	}
 	slices.Sort(offered)
-	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
-		requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
+	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource",
+		Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
+			requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }

@@ -58,7 +58,8 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case c.pool().DriverMajor == 0:
 		plan.why = "the nodes' driver is unknown, and before " + nvidia.DriverReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
-		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
+		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin +
+			" cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		if len(c.pool().GuardFailures) > 0 {
 			plan.why = way.failed(in, c.pool())
@@ -103,7 +104,8 @@ const agentRemedy = "; run gpuslice-agent on the nodes of the pool"
 func guardImpossible(in *Input, c *candidate) string {
 	spec := &in.Pod.Spec
 	if major := c.pool().DriverMajor; major > 0 && major < nvidia.DriverForGuard {
-		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, nvidia.DriverReleaseForGuard) + agentRemedy
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on",
+			major, nvidia.DriverReleaseForGuard) + agentRemedy
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false" + agentRemedy
@@ -116,7 +118,8 @@ func guardImpossible(in *Input, c *candidate) string {
 	}
 	for container := range podspec.Containers(spec) {
 		if frameworks.NeedsPID1(container, in.Policy.Guard.InitImages) {
-			return fmt.Sprintf("the init of %q needs to be PID 1, so the pod's processes cannot be shared with a sidecar", container.Name) + agentRemedy
+			return fmt.Sprintf("the init of %q needs to be PID 1, so the pod's processes cannot be shared with a sidecar",
+				container.Name) + agentRemedy
 		}
 	}
 	return ""
@@ -129,8 +132,9 @@ func guardUser(in *Input, c *candidate) guardPlan {
 	}
 	user, ok := tenantUser(&in.Pod.Spec, c)
 	if !ok {
-		return guardPlan{user: unusedUID(&in.Pod.Spec), observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
-			"no single runAsUser for its GPU containers"}
+		return guardPlan{user: unusedUID(&in.Pod.Spec), observe: true,
+			why: "Pod Security restricted lets it signal only its own user, and the pod names " +
+				"no single runAsUser for its GPU containers"}
 	}
 	return guardPlan{user: user}
 }

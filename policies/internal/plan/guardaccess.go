@@ -70,8 +70,9 @@ func autoAccess(in *Input, pool *pools.Pool, has string) driverAccess {
 	case operator.NRIPlugin && slices.Contains(operator.ManagementNamespaces, in.Namespace.Name):
 		return driverAccess{Way: modes.AccessCDI}
 	case operator.CDI && class == "":
-		return driverAccess{Why: "the GPU Operator passes devices by CDI, and no runtime class of NVIDIA's can be used here: add the namespace to " +
-			"NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES of the operator's NRI plugin, or set guard.access"}
+		return driverAccess{
+			Why: "the GPU Operator passes devices by CDI, and no runtime class of NVIDIA's can be used here: add the namespace to " +
+				"NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES of the operator's NRI plugin, or set guard.access"}
 	case operator.IgnoresVariable && operator.AcceptsMounts:
 		return driverAccess{Way: modes.AccessVolume, RuntimeClass: class}
 	case operator.IgnoresVariable:

@@ -182,7 +182,8 @@ func burstWithin(p *config.Policy, size, limit quantity.MiB) quantity.MiB {
 func sizedByHistory(wants []want) (warnings []string) {
 	for _, w := range wants {
 		if w.sizedBy != "" {
-			warnings = append(warnings, fmt.Sprintf("the size of container %q is %s; write %s for another one", w.request.Name, w.sizedBy, api.LabelMemory))
+			warnings = append(warnings,
+				fmt.Sprintf("the size of container %q is %s; write %s for another one", w.request.Name, w.sizedBy, api.LabelMemory))
 		}
 	}
 	return warnings

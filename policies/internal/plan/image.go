@@ -36,7 +36,8 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	p := placed{want: want{request: request, spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
 	p.preferred.profile = c.Instance()
 	p.size.procs = max(p.request.Size.Processes, 1)
-	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
+	noShim := map[string]string{"": "the pod was created without it",
+		shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
 	out := ImageChange{Now: profile.Framework, Planned: plannedContainer(given, c.Name)}
 	if len(profile.Denials) > 0 {

@@ -54,7 +54,8 @@ func (g *guardSizes) within(name string, item *corev1.LimitRangeItem) (why strin
 }
 
 // clamped is the size raised to the least that an item allows, and why it is above the most.
-func clamped(name string, item *corev1.LimitRangeItem, of corev1.ResourceName, size resource.Quantity) (raised resource.Quantity, why string) {
+func clamped(name string, item *corev1.LimitRangeItem, of corev1.ResourceName,
+	size resource.Quantity) (raised resource.Quantity, why string) {
 	if least, held := item.Min[of]; held && size.Cmp(least) < 0 {
 		size = least
 	}

@@ -14,7 +14,8 @@ import (
 
 // charge is the charge of one placed container.
 func (p *placed) charge(s *strategies.Strategy) quota.Charge {
-	return accounting.OfSlice(s.Whole(), max(p.size.slice, p.preferred.memory), p.request.GPUs, max(p.share, p.preferred.share).Times(p.units()))
+	return accounting.OfSlice(s.Whole(), max(p.size.slice, p.preferred.memory),
+		p.request.GPUs, max(p.share, p.preferred.share).Times(p.units()))
 }
 
 // podCharge is the charge of a placed pod.
@@ -69,7 +70,8 @@ func overLimits(p *config.Policy, c *candidate) *api.Violation {
 		if v := accounting.ExceedsBurst(one.size.slice, one.size.limit, p, one.request.Name); v != nil {
 			return v
 		}
-		if v := accounting.Exceeds(one.charge(c.strategy), p.Limits.PerContainer, fmt.Sprintf("container %q", one.request.Name), p.Name, c.pool().Describe); v != nil {
+		if v := accounting.Exceeds(one.charge(c.strategy), p.Limits.PerContainer,
+			fmt.Sprintf("container %q", one.request.Name), p.Name, c.pool().Describe); v != nil {
 			return v
 		}
 	}

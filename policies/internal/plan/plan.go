@@ -31,10 +31,12 @@ type Result struct {
 func Plan(in *Input, req api.Request) Result {
 	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-			"%s: %q, policy %s allows %s; write one of these, or leave the label out", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
+			"%s: %q, policy %s allows %s; write one of these, or leave the label out",
+			api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported",
+			Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
 	}
 	wants, violations := resolveAll(in, req)
 	if len(violations) > 0 {
@@ -62,7 +64,8 @@ func Plan(in *Input, req api.Request) Result {
 			reasons(unfit), chosen.pool().Offer()))
 	}
 	if chosen.pool().Remembered() {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
 	}
 	chosen, same := equivalent(in, chosen, fitting)
 	p, warnings := build(in, req, chosen, same)
@@ -98,7 +101,8 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 		shareWithinPod(in.Policy, wants, claims)
 	}
 	if len(wants) == 0 && len(violations) == 0 {
-		violations = []api.Violation{*request.Invalid("no container to slice", "the pod requests a slice but none of its containers would get it")}
+		violations = []api.Violation{*request.Invalid("no container to slice",
+			"the pod requests a slice but none of its containers would get it")}
 	}
 	return wants, violations
 }
@@ -189,18 +193,22 @@ func belowMinimum(in *Input, c *candidate) *api.Violation {
 		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, minimum.Tier)}
 	case !ok:
-		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
-			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement",
+			Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
+				in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
 	case lacking != nil:
-		return &api.Violation{Rule: api.RuleEnforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-			"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "not proven",
+			Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
+				"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s",
+				in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
 	return nil
 }
 
 // deniedFramework is the denial of a container's framework.
 func deniedFramework(container string, d frameworks.Denial) *api.Violation {
-	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[d.Reason], d.Reason), Detail: fmt.Sprintf("container %q: %s", container, d.Detail)}
+	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[d.Reason], d.Reason),
+		Detail: fmt.Sprintf("container %q: %s", container, d.Detail)}
 }
 
 // frameworkReasons are profiles' reasons in words of the other denials.

@@ -37,7 +37,8 @@ func resolve(in *Input, strategy api.StrategyName, c api.ContainerRequest) (_ ap
 		}
 		if p.DefaultSlice == nil {
 			return requested, "", &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
-				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)", c.Name, p.Name, api.LabelMemory)}
+				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)",
+				c.Name, p.Name, api.LabelMemory)}
 		}
 		var spec config.SliceSpec
 		spec, sizedBy = defaultSlice(in, c)
@@ -89,7 +90,8 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	case strategy.Whole():
 		return exclusiveSize(out, requested, pool)
 	case requested.Class == api.ClassReplica && strategy.Claims:
-		return out, &FitError{kind: kindStrategy, pool: pool, text: "which has no replicas: write " + api.LabelMemory + ": \"8Gi\" (or what it needs)"}
+		return out, &FitError{kind: kindStrategy, pool: pool,
+			text: "which has no replicas: write " + api.LabelMemory + ": \"8Gi\" (or what it needs)"}
 	case requested.Class == api.ClassReplica:
 		out.slice, out.fromDevice = cmp.Or(pool.Granule(), usable), true
 	case !requested.Fraction.Zero():
@@ -150,7 +152,8 @@ func exclusiveSize(out sizeOn, requested api.Size, pool *pools.Pool) (sizeOn, *F
 // resourceFits returns why a container's own resource name or count rules the pool out.
 func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) *FitError {
 	switch {
-	case c.GPUs > 1 && (!strategy.Several() || strategy.Claims && pool.DeviceClass != nvidia.DRADriver): // no other driver distinguishes its devices
+	// no other driver distinguishes its devices
+	case c.GPUs > 1 && (!strategy.Several() || strategy.Claims && pool.DeviceClass != nvidia.DRADriver):
 		return &FitError{kind: kindSeveral, pool: pool, container: c}
 	// Several instances may come from one device, so only who names their resource gets them.
 	case c.GPUs > 1 && strategy.Unit == strategies.UnitInstance && c.Resource != pool.Resource:

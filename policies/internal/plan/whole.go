@@ -28,7 +28,8 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	case requested.Memory == 0:
 		requested.Memory, text = p.pool.Part(requested.Fraction), requested.Fraction.String()+" of a GPU"
 	}
-	if total > 0 && requested.Memory*100 >= total*nearlyWhole || requested.Memory == 0 && requested.Fraction.Num >= requested.Fraction.Den { // hardly anything is left over
+	// hardly anything is left over
+	if total > 0 && requested.Memory*100 >= total*nearlyWhole || requested.Memory == 0 && requested.Fraction.Num >= requested.Fraction.Den {
 		return
 	}
 	gets, counts := "a whole "+devices, ""
@@ -40,7 +41,8 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 			p.request.Name, text, n, n, devices, counts, api.ResourceGPU, api.LabelStrategy, w.strategy.Name)
 		return
 	}
-	w.warn("container %q requests %s, and no share fits: it gets %s%s; %s", p.request.Name, text, gets, counts, w.shareInstead(requested.Memory, !requested.Fraction.Zero()))
+	w.warn("container %q requests %s, and no share fits: it gets %s%s; %s",
+		p.request.Name, text, gets, counts, w.shareInstead(requested.Memory, !requested.Fraction.Zero()))
 }
 
 // shareInstead is the spelling of a share, if pools have any.

@@ -65,5 +65,7 @@ func DropClaims(spec *corev1.PodSpec, given func(container string) string) {
 			return IsOurClaim(have.Name) && (have.Name != own || have.Request != "")
 		})
 	}
-	spec.ResourceClaims = slices.DeleteFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool { return IsOurClaim(have.Name) && !kept[have.Name] })
+	spec.ResourceClaims = slices.DeleteFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool {
+		return IsOurClaim(have.Name) && !kept[have.Name]
+	})
 }

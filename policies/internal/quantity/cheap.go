@@ -47,7 +47,8 @@ func mayBeCostly(text []byte) bool {
 		case c == 'e', c == 'E':
 			exponent = max(exponent, len(text)-i)
 		case c >= '0' && c <= '9', c == '+', c == '-', c == '.', c == ' ', c > '~':
-		case i == 0 || bytes.IndexByte([]byte("numkMGTPKi"), c) < 0: // most strings end here: of letters, a quantity begins with an exponent alone
+		// most strings end here: of letters, a quantity begins with an exponent alone
+		case i == 0 || bytes.IndexByte([]byte("numkMGTPKi"), c) < 0:
 			return false
 		}
 	}

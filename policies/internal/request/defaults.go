@@ -23,7 +23,8 @@ func WithoutDefaults(pod *corev1.Pod, limitRanges []*corev1.LimitRange, pools []
 				if !IsGPUResource(string(name), pools) || amount.IsZero() {
 					continue
 				}
-				warnings = append(warnings, fmt.Sprintf("LimitRange %s gives %s: %s to each container that requests none: it counts as requested", r.Name, name, amount.String()))
+				warnings = append(warnings,
+					fmt.Sprintf("LimitRange %s gives %s: %s to each container that requests none: it counts as requested", r.Name, name, amount.String()))
 				pod = withoutDefault(pod, name, item.Default, pools)
 			}
 		}

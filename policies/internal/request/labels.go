@@ -141,10 +141,12 @@ func (r *requestReader) contradictions(q labelRequest) {
 		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
 	}
 	if q.share == api.ShareDisabled && q.explicit {
-		r.deny("labels contradict each other", fmt.Sprintf("%s: %q requests no slice, the pod's other labels request one; remove one side", api.LabelShare, api.ShareDisabled))
+		r.deny("labels contradict each other",
+			fmt.Sprintf("%s: %q requests no slice, the pod's other labels request one; remove one side", api.LabelShare, api.ShareDisabled))
 	}
 	if q.size.Memory != 0 && q.size.MemoryLimit != 0 && q.size.MemoryLimit < q.size.Memory {
-		r.deny("label "+api.LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.size.MemoryLimit, api.LabelMemory, q.size.Memory))
+		r.deny("label "+api.LabelMemoryLimit,
+			fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.size.MemoryLimit, api.LabelMemory, q.size.Memory))
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // Read reads a pod's request, and everything that is wrong with it: readable parts are returned all the same. recorded
 // is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none. It also
 // returns requests in the words of systems that the policy does not accept.
-func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
+func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool,
+	recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
 	labels := r.labels()
 	own := labels.explicit
@@ -111,9 +112,11 @@ func (r *requestReader) namedContainer(labels labelRequest, found, silent []gpuC
 	case slices.ContainsFunc(found, is):
 		return found
 	case i < 0:
-		r.deny(labels.containerFrom, fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
+		r.deny(labels.containerFrom,
+			fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
-		r.deny(labels.containerFrom, fmt.Sprintf("it names %q, but %s requests a GPU; remove the name, or the GPU there", name, quotedNames(found)))
+		r.deny(labels.containerFrom,
+			fmt.Sprintf("it names %q, but %s requests a GPU; remove the name, or the GPU there", name, quotedNames(found)))
 	default:
 		return silent[i : i+1]
 	}
@@ -153,7 +156,8 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 	}
 	req.Explicit = true
 	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: share}) {
-		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
+		r.deny("two sizes for one slice",
+			fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
 	out.Size.Memory, out.Size.Fraction, out.Size.Class = 0, share, ""
@@ -165,7 +169,8 @@ func (r *requestReader) namesShare() bool {
 	for c := range podspec.Containers(&r.pod.Spec) {
 		for i := range r.pools {
 			p := &r.pools[i]
-			if q := c.Resources.Limits[corev1.ResourceName(p.Resource)]; p.Resource != api.ResourceGPU && !q.IsZero() && strategies.Named(p.Strategy).Shared() {
+			if q := c.Resources.Limits[corev1.ResourceName(p.Resource)]; p.Resource != api.ResourceGPU &&
+				!q.IsZero() && strategies.Named(p.Strategy).Shared() {
 				return true
 			}
 		}

@@ -41,7 +41,8 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (found gpuResource, 
 			if string(name) == found.name {
 				if limit := c.Resources.Limits[name]; limit.Cmp(q) != 0 {
 					return gpuResource{}, Invalid("GPU quantity", fmt.Sprintf(
-						"container %q: limits say %s: %s, and requests %s; write the same in both", c.Name, name, quantity.GPUText(limit), quantity.GPUText(q)))
+						"container %q: limits say %s: %s, and requests %s; write the same in both",
+						c.Name, name, quantity.GPUText(limit), quantity.GPUText(q)))
 				}
 				continue
 			}

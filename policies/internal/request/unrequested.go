@@ -45,7 +45,9 @@ func UnreadVariables(pod *corev1.Pod) (warnings []string) {
 	for c := range podspec.Containers(&pod.Spec) {
 		for i := range c.Env {
 			if name := c.Env[i].Name; slices.Contains([]string{"CUDA_MEM_FRACTION", "CUDA_MEMORY_FRACTION", "GPU_MEMORY_FRACTION"}, name) {
-				warnings = append(warnings, fmt.Sprintf("container %q: neither CUDA nor a framework reads %s; the label %s: \"0.25\" requests a part of a GPU", c.Name, name, api.LabelFraction))
+				warnings = append(warnings,
+					fmt.Sprintf("container %q: neither CUDA nor a framework reads %s; the label %s: \"0.25\" requests a part of a GPU",
+						c.Name, name, api.LabelFraction))
 			}
 		}
 	}
@@ -66,9 +68,11 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 	whole := slices.ContainsFunc(all, func(p pools.Pool) bool { return p.Resource == resource && strategies.Named(p.Strategy).Whole() })
 	switch {
 	case shared != nil && count > 1 && !whole:
-		return fmt.Sprintf("%d of %s may be shares of the same device (%s) and give no more than one; request one", count, resource, shared.Strategy)
+		return fmt.Sprintf("%d of %s may be shares of the same device (%s) and give no more than one; request one",
+			count, resource, shared.Strategy)
 	case shared != nil && !(resource == api.ResourceGPU && whole):
-		return fmt.Sprintf("%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
+		return fmt.Sprintf(
+			"%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
 			resource, shared.Strategy, api.LabelMemory)
 	case offered == nil && strings.HasPrefix(resource, nvidia.MIGPrefix):
 		return fmt.Sprintf("no node offers %s; they offer %s", resource, cmp.Or(message.JoinNames(instances(all)), "no MIG instance"))

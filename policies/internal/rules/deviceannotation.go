@@ -17,7 +17,8 @@ import (
 var deviceAnnotation = Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 	for key, value := range s.Pod.Annotations {
 		if injectsDevices(key, value) {
-			found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
+			found = append(found,
+				fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
 		}
 	}
 	slices.Sort(found)
@@ -36,7 +37,8 @@ func AddedDevices(old, updated *corev1.Pod) []api.Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: deviceAnnotation.Reason, Detail: message.ShortList(found) + "; leave it out of the change"}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: deviceAnnotation.Reason,
+		Detail: message.ShortList(found) + "; leave it out of the change"}}
 }
 
 // injector is a kind of annotation that gives a pod devices.

@@ -18,8 +18,9 @@ const deviceMounts = "/run/nvidia-container-devices"
 var deviceMount = Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 	for c := range podspec.EveryContainer(&s.Pod.Spec) {
 		if m := NamesDevice(c.VolumeMounts); m != "" {
-			found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
-				c.Name, message.Quote(m)))
+			found = append(found,
+				fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
+					c.Name, message.Quote(m)))
 		}
 	}
 	return found

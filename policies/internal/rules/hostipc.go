@@ -24,7 +24,8 @@ func HostIPCElsewhere(pod *corev1.Pod, pool *pools.Pool) *api.Violation {
 	if !pod.Spec.HostIPC || pool.Provider().HostIPC {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleTamper, Reason: hostIPC.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + hostIPC.Instead}
+	return &api.Violation{Rule: api.RuleTamper, Reason: hostIPC.Reason,
+		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + hostIPC.Instead}
 }
 
 // UnpromisedHostIPC denies the node's IPC namespace to a pod whose promised slice does not need it.
@@ -32,5 +33,6 @@ func UnpromisedHostIPC(pod *corev1.Pod, promise *promise.Promise) []api.Violatio
 	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: hostIPC.Reason, Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + hostIPC.Instead}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: hostIPC.Reason,
+		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + hostIPC.Instead}}
 }

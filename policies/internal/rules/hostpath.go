@@ -27,7 +27,8 @@ var hostPath = Rule{Reason: "a hostPath that reaches out of a slice", Find: func
 		case held == "":
 		case MayBeRead(v) && onlyRead(s.Pod, v.Name):
 		case MayBeRead(v):
-			found = append(found, fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
+			found = append(found,
+				fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
 		default:
 			found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
 		}
@@ -37,9 +38,10 @@ var hostPath = Rule{Reason: "a hostPath that reaches out of a slice", Find: func
 
 // MayBeRead reports whether a volume is of a held path, and may be read: it has the names of hosts, the time zone or certificates.
 func MayBeRead(v corev1.Volume) bool {
-	return v.HostPath != nil && slices.ContainsFunc([]string{"/etc/localtime", "/etc/timezone", "/etc/os-release", "/etc/machine-id", "/etc/hosts", "/etc/resolv.conf",
-		"/etc/passwd", "/etc/group", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates"},
-		func(open string) bool { return liesIn(nodePath(v.HostPath.Path), open) })
+	return v.HostPath != nil &&
+		slices.ContainsFunc([]string{"/etc/localtime", "/etc/timezone", "/etc/os-release", "/etc/machine-id", "/etc/hosts", "/etc/resolv.conf",
+			"/etc/passwd", "/etc/group", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates"},
+			func(open string) bool { return liesIn(nodePath(v.HostPath.Path), open) })
 }
 
 // onlyRead reports whether no container writes to the volume.
@@ -72,10 +74,12 @@ func heldPaths(mps strategies.MPSSpec) []string {
 		"/dev", "/proc", "/sys",
 		"/run", "/var/snap", // daemons of MPS, CDI, container runtimes under all their names, D-Bus, systemd
 		"/tmp/nvidia-mps", "/tmp/nvidia-log", "/var/log/nvidia-mps", "/home/kubernetes/bin/nvidia", "/opt/nvidia",
-		"/bin", "/sbin", "/lib*", "/usr/bin", "/usr/sbin", "/usr/lib*", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib*", "/usr/local/nvidia",
+		"/bin", "/sbin", "/lib*", "/usr/bin", "/usr/sbin", "/usr/lib*", "/usr/local/bin",
+		"/usr/local/sbin", "/usr/local/lib*", "/usr/local/nvidia",
 		"/etc", "/root", "/boot", "/sysroot", "/ostree", "/opt/bin", "/opt/cni", "/opt/containerd",
 		"/var/spool", "/var/log/pods", "/var/log/containers", "/var/lib/cloud", "/var/lib/systemd", "/var/lib/dpkg", "/var/lib/etcd*",
-		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker", "/var/lib/cri-dockerd", "/var/lib/rancher", "/var/lib/k0s",
+		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker",
+		"/var/lib/cri-dockerd", "/var/lib/rancher", "/var/lib/k0s",
 	}
 	for _, own := range []string{mps.PipeDirectory, mps.LogDirectory, mps.ShmDirectory} {
 		if own = nodePath(own); own != "/" && !slices.Contains(paths, own) {

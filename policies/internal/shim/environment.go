@@ -18,8 +18,9 @@ var (
 
 	errIgnored  = errors.New("the command starts Python with -I, -E or -S, with which it loads none")
 	errCleared  = errors.New("the command clears the environment")
-	errReplaced = errors.New("the command sets or removes " + pythonPath + "; let a shell keep what it has, as in " + pythonPath + "=/app:$" + pythonPath)
-	errUsed     = errors.New("the container itself uses the value of " + pythonPath)
+	errReplaced = errors.New("the command sets or removes " + pythonPath +
+		"; let a shell keep what it has, as in " + pythonPath + "=/app:$" + pythonPath)
+	errUsed = errors.New("the container itself uses the value of " + pythonPath)
 )
 
 // keepsVariable returns the reason why Python would not see the variable's value, or something else would.

@@ -19,8 +19,9 @@ func startsOthers(pod *corev1.Pod, c *corev1.Container) error {
 	default:
 		return nil
 	}
-	return errors.New("the " + kind + " profile of the container is of the node (Localhost), and may deny the program that loads the shim; write " +
-		"a literal " + pythonPath + " in env (empty where the image sets none)")
+	return errors.New(
+		"the " + kind + " profile of the container is of the node (Localhost), and may deny the program that loads the shim; write " +
+			"a literal " + pythonPath + " in env (empty where the image sets none)")
 }
 
 func localAppArmor(pod *corev1.Pod, c *corev1.Container) bool {

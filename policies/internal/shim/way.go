@@ -51,7 +51,8 @@ func WayOf(pod *corev1.Pod, c *corev1.Container, words []commandline.Word, mode 
 	case at >= 0 || len(c.EnvFrom) > 0:
 		return "", errors.New("the value of " + pythonPath + " is known at run time only; write the container's command, or the value in env")
 	}
-	return "", errors.New("the image may set " + pythonPath + "; write the container's command, or that variable in env (empty where the image sets none)")
+	return "", errors.New("the image may set " + pythonPath +
+		"; write the container's command, or that variable in env (empty where the image sets none)")
 }
 
 func orNone(way string, err error) (string, error) {

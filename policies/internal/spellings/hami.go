@@ -10,7 +10,8 @@ func hami() Spelling {
 			"nvidia.com/gpucores":          cores(oneDevice),
 			"nvidia.com/priority":          unread("nvidia.com/priority"),
 		},
-		Words:      unreadNames(map[string]reading{}, "nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
+		Words: unreadNames(map[string]reading{}, "nvidia.com/use-gputype",
+			"nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
 		Schedulers: []string{"hami-scheduler"},
 	}
 }

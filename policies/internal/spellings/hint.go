@@ -56,7 +56,8 @@ func (f Found) Hint() string {
 	if len(f.Names) > 1 {
 		verb = "are"
 	}
-	text := fmt.Sprintf("%s %s read by %s, not by gpuslice; for a slice write %s", strings.Join(f.Names, " and "), verb, f.Spelling.System, cmp.Or(f.Part.instead(), "one of gpuslice's labels"))
+	text := fmt.Sprintf("%s %s read by %s, not by gpuslice; for a slice write %s",
+		strings.Join(f.Names, " and "), verb, f.Spelling.System, cmp.Or(f.Part.instead(), "one of gpuslice's labels"))
 	if f.Container == "" {
 		return text
 	}

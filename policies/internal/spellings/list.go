@@ -3,7 +3,8 @@ package spellings
 // All lists the spellings of other systems, one file each.
 func All() []Spelling {
 	return []Spelling{
-		fractionalQuantity(), sharedName(), aliyun(), gke(), hami(), kai(), koordinator(), kubeShare(), nos(), nvidia(), tensorFusion(), tkestack(),
+		fractionalQuantity(), sharedName(), aliyun(), gke(), hami(), kai(), koordinator(),
+		kubeShare(), nos(), nvidia(), tensorFusion(), tkestack(),
 		vgpuManager(), volcano(),
 	}
 }

@@ -11,7 +11,8 @@ const nvidiaPrefix = "nvidia.com/container."
 
 func nvidia() Spelling {
 	return Spelling{
-		Name: "nvidia", System: "NVIDIA's GPU fractioning", Doc: "annotation nvidia.com/container.NAME.gpu-memory.request: 8Gi means a slice of container NAME",
+		Name: "nvidia", System: "NVIDIA's GPU fractioning",
+		Doc: "annotation nvidia.com/container.NAME.gpu-memory.request: 8Gi means a slice of container NAME",
 		Named: map[string]named{nvidiaPrefix: func(rest string) (string, reading, bool) {
 			for field, read := range map[string]reading{
 				"gpu-memory.request": bytes,

@@ -41,7 +41,8 @@ func claimRequires(p *Placement) *api.Violation {
 	switch {
 	case p.Burst > 0:
 		return &api.Violation{Rule: api.RuleStrategy, Reason: "memory-limit above the slice", Detail: fmt.Sprintf(
-			"container %q may reach %s, and others on pool %s claim what it does not; remove memory-limit, or write %s: %q", p.Container.Name, p.Burst, p.Pool, api.LabelMemory, p.Burst)}
+			"container %q may reach %s, and others on pool %s claim what it does not; remove memory-limit, or write %s: %q",
+			p.Container.Name, p.Burst, p.Pool, api.LabelMemory, p.Burst)}
 	case p.Compute == 0:
 		return Grouped(p.Pod)
 	}

@@ -25,7 +25,8 @@ func hostDaemon() Provider {
 }
 
 func hostDaemonClient(m MPSSpec, c *corev1.Container) Injection {
-	in := Injection{Env: []podspec.Variable{{Name: nvidia.EnvMPSPipe, Value: m.PipeDirectory}, {Name: nvidia.EnvMPSLog, Value: m.LogDirectory}}}
+	in := Injection{Env: []podspec.Variable{{Name: nvidia.EnvMPSPipe, Value: m.PipeDirectory},
+		{Name: nvidia.EnvMPSLog, Value: m.LogDirectory}}}
 	in.mount("gpuslice-mps-pipe", m.PipeDirectory, m.PipeDirectory)
 	in.mount("gpuslice-mps-log", m.LogDirectory, m.LogDirectory)
 	if m.ShmDirectory != "" && c != nil && !podspec.MountsShm(c) {
@@ -64,6 +65,7 @@ func hostDaemonUser(p *Placement) *api.Violation {
 		}
 		as = fmt.Sprintf("runs as %d", *user)
 	}
-	return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS user", Detail: fmt.Sprintf("the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
+	return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS user", Detail: fmt.Sprintf(
+		"the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
 		p.Pool, p.MPS.Users, p.Container.Name, as)}
 }

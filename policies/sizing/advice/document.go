@@ -74,7 +74,8 @@ func Encode(written time.Time, all []Recommendation) (texts []string, leftOut in
 		parts[last] = append(parts[last], text)
 	}
 	for i, items := range parts {
-		text, err := json.Marshal(part{Version: version, Written: written.UTC().Truncate(time.Second), Parts: len(parts), Part: i, Coverages: Coverages, Items: items})
+		text, err := json.Marshal(part{Version: version, Written: written.UTC().Truncate(time.Second),
+			Parts: len(parts), Part: i, Coverages: Coverages, Items: items})
 		if err != nil {
 			return nil, 0, fmt.Errorf("encode recommendations: %w", err)
 		}

@@ -31,7 +31,8 @@ type Container struct {
 
 // Compare orders containers by name.
 func (c Container) Compare(o Container) int {
-	return cmp.Or(cmp.Compare(c.Namespace, o.Namespace), cmp.Compare(c.Kind, o.Kind), cmp.Compare(c.Name, o.Name), cmp.Compare(c.Container, o.Container))
+	return cmp.Or(cmp.Compare(c.Namespace, o.Namespace), cmp.Compare(c.Kind, o.Kind),
+		cmp.Compare(c.Name, o.Name), cmp.Compare(c.Container, o.Container))
 }
 
 // InTurn sorts what is of containers, in the order that it has: no namespace has a further one before each other has as many.

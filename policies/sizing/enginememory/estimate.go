@@ -93,7 +93,8 @@ func (r *Run) check(stored Stored) error {
 	for _, bound := range []struct {
 		name        string
 		value, most int
-	}{{"context", r.Context, maxContext}, {"concurrency", r.Concurrency, maxConcurrency}, {"tensor parallel size", r.TensorParallel, maxGPUs}} {
+	}{{"context", r.Context, maxContext}, {"concurrency", r.Concurrency, maxConcurrency},
+		{"tensor parallel size", r.TensorParallel, maxGPUs}} {
 		if bound.value < 1 || bound.value > bound.most {
 			return fmt.Errorf("%s %d: accepted: 1 to %d", bound.name, bound.value, bound.most)
 		}
@@ -102,7 +103,8 @@ func (r *Run) check(stored Stored) error {
 		return fmt.Errorf("engine %q: accepted: %s", r.Engine, strings.Join(Engines(), ", "))
 	}
 	if r.Engine == LlamaCPP && r.TensorParallel > 1 {
-		return fmt.Errorf("tensor parallel size %d: llama.cpp gives each GPU whole layers, for which no rule is known: accepted: 1", r.TensorParallel)
+		return fmt.Errorf("tensor parallel size %d: llama.cpp gives each GPU whole layers, for which no rule is known: accepted: 1",
+			r.TensorParallel)
 	}
 	if stored.Bytes < 0 || stored.Bytes > maxStored {
 		return fmt.Errorf("weights of %d bytes: accepted: up to %d", stored.Bytes, int64(maxStored))
@@ -113,7 +115,8 @@ func (r *Run) check(stored Stored) error {
 func (c *config) estimate(r *Run, stored Stored) (*Estimate, error) {
 	m := c.model()
 	if m.unknown == "" && m.queries%r.TensorParallel != 0 {
-		return nil, fmt.Errorf("tensor parallel size %d: the model has %d attention heads, which must be divisible by it", r.TensorParallel, m.queries)
+		return nil, fmt.Errorf("tensor parallel size %d: the model has %d attention heads, which must be divisible by it",
+			r.TensorParallel, m.queries)
 	}
 	var reasons []string
 	out := &Estimate{Attention: m.attention, Flags: []string{}}
@@ -163,7 +166,8 @@ func (e *Estimate) addCache(c *config, m *model, r *Run, element kvElement) erro
 }
 
 // kvTypes are the bytes of a value of the KV cache, those of llama.cpp with their scales.
-var kvTypes = map[string]float64{"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "int8": 1, "q8_0": 34.0 / 32, "q5_1": 24.0 / 32, "q5_0": 22.0 / 32,
+var kvTypes = map[string]float64{"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
+	"fp8_inc": 1, "int8": 1, "q8_0": 34.0 / 32, "q5_1": 24.0 / 32, "q5_0": 22.0 / 32,
 	"q4_1": 20.0 / 32, "q4_0": 18.0 / 32, "iq4_nl": 18.0 / 32, "nvfp4": 9.0 / 16, "fp4_e2m1": 9.0 / 16}
 
 // engineKVTypes are those that engines take beside auto.
@@ -217,7 +221,8 @@ const (
 func (e *Estimate) addSlice(c *config, r *Run) error {
 	prefill := float64(min(prefillTokens, max(r.Context, 1)))
 	widest := c.denseWidth(0) + c.experts(c.layers-1).width
-	activations := 2*prefill*float64(4*c.hidden()+3*ceil(widest, r.TensorParallel)) + bytesOfLogit*float64(r.Concurrency*c.get("vocab_size", "padded_vocab_size"))
+	activations := 2*prefill*float64(4*c.hidden()+3*ceil(widest, r.TensorParallel)) +
+		bytesOfLogit*float64(r.Concurrency*c.get("vocab_size", "padded_vocab_size"))
 	overhead, err := whole(activations + inside + outside)
 	if err != nil {
 		return err
@@ -236,8 +241,10 @@ type flagNames struct{ context, requests, prefill, share, gpus, kvDType string }
 var engineFlags = map[string]flagNames{
 	vllm: {"--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--gpu-memory-utilization",
 		"--tensor-parallel-size", "--kv-cache-dtype"},
-	sglang:   {"--context-length", "--max-running-requests", "--chunked-prefill-size", "--mem-fraction-static", "--tp-size", "--kv-cache-dtype"},
-	tensorRT: {"--max_seq_len", "--max_batch_size", "--max_num_tokens", "--kv_cache_free_gpu_memory_fraction", "--tp_size", "--kv_cache_dtype"},
+	sglang: {"--context-length", "--max-running-requests", "--chunked-prefill-size",
+		"--mem-fraction-static", "--tp-size", "--kv-cache-dtype"},
+	tensorRT: {"--max_seq_len", "--max_batch_size", "--max_num_tokens", "--kv_cache_free_gpu_memory_fraction",
+		"--tp_size", "--kv_cache_dtype"},
 }
 
 // flags are those with which the engine stays inside a slice, where it sees the slice as the whole memory.
@@ -301,5 +308,6 @@ func IndexBytes(index []byte) (int64, error) {
 	return int64(size), nil
 }
 
-// MaxIndex is the bytes of a model.safetensors.index.json that are read at most: those of models with a hundred thousand tensors have some 15 MiB.
+// MaxIndex is the bytes of a model.safetensors.index.json that are read at most:
+// those of models with a hundred thousand tensors have some 15 MiB.
 const MaxIndex = 64 << 20

@@ -69,7 +69,8 @@ func (c *config) matrices(m *model) (all []matrix, unknown string) {
 	}
 	if per := c.text.int("hidden_size_per_layer_input"); per > 0 { // an embedding for each layer
 		n := len(m.layers) * per
-		add(matrix{name: "embed_tokens_per_layer", layer: -1, values: float64(c.get("vocab_size_per_layer_input", "vocab_size")) * float64(n), role: precise},
+		add(matrix{name: "embed_tokens_per_layer", layer: -1,
+			values: float64(c.get("vocab_size_per_layer_input", "vocab_size")) * float64(n), role: precise},
 			matrix{name: "per_layer_model_projection", layer: -1, values: float64(h) * float64(n+2*n), role: precise, division: repeated})
 	}
 	// Layers of multi-token prediction that a checkpoint has beside the model's.
@@ -170,7 +171,8 @@ func (c *config) addFeedForward(add adder, list *[]matrix, i int) (unknown strin
 		if c.text.bool("enable_moe_block") { // beside the MLP
 			module = "experts"
 		}
-		*list = append(*list, matrix{fmt.Sprintf("layers.%d.%s.0.gate_proj", i, module), i, float64(f.count) * float64(sides*width) * float64(f.width), divided, expert})
+		*list = append(*list, matrix{fmt.Sprintf("layers.%d.%s.0.gate_proj", i, module),
+			i, float64(f.count) * float64(sides*width) * float64(f.width), divided, expert})
 		if f.shared > 0 {
 			add("mlp.shared_experts.gate_proj", sides*h*f.shared, divided, projection)
 		}

@@ -45,7 +45,8 @@ func (c *config) quantization(beside *object) (*quantization, error) {
 		out.method = "bitsandbytes"
 	}
 	out.bytes, out.unknown = out.size(q)
-	if scheme, ok := q.in("kv_cache_scheme"); ok && scheme.int("num_bits") == 8 || strings.EqualFold(q.string("kv_cache_quant_algo", "kv_cache_scheme"), "fp8") {
+	if scheme, ok := q.in("kv_cache_scheme"); ok && scheme.int("num_bits") == 8 ||
+		strings.EqualFold(q.string("kv_cache_quant_algo", "kv_cache_scheme"), "fp8") {
 		out.kv = 1
 	}
 	return out, out.skip(q)
@@ -196,8 +197,10 @@ func (out *quantization) skip(q object) error {
 }
 
 // modules are other names of matrices that have one name here.
-var modules = strings.NewReplacer("mixer.q_proj", "self_attn.q_proj", "mixer.k_proj", "self_attn.k_proj", "mixer.v_proj", "self_attn.v_proj",
-	"mixer.o_proj", "self_attn.o_proj", "mixer.shared_experts", "mlp.shared_experts", "mixer.experts", "mlp.experts", "block_sparse_moe", "mlp",
+var modules = strings.NewReplacer(
+	"mixer.q_proj", "self_attn.q_proj", "mixer.k_proj", "self_attn.k_proj",
+	"mixer.v_proj", "self_attn.v_proj", "mixer.o_proj", "self_attn.o_proj", "mixer.shared_experts", "mlp.shared_experts",
+	"mixer.experts", "mlp.experts", "block_sparse_moe", "mlp",
 	"in_proj_qkv", "in_proj_qkvz", "shared_expert.", "shared_experts.")
 
 var ofLayer = regexp.MustCompile(`layers\.([0-9]{1,4})(\..*|\*?)$`)

@@ -81,7 +81,8 @@ func (c *config) copies(m *model, r *Run, q *quantization) (bytes float64) {
 }
 
 // dtypes are the bytes of a value by the names that engines and config.json give it.
-var dtypes = map[string]float64{"bfloat16": 2, "bf16": 2, "float16": 2, "fp16": 2, "f16": 2, "half": 2, "float32": 4, "fp32": 4, "f32": 4, "float": 4}
+var dtypes = map[string]float64{"bfloat16": 2, "bf16": 2, "float16": 2,
+	"fp16": 2, "f16": 2, "half": 2, "float32": 4, "fp32": 4, "f32": 4, "float": 4}
 
 // dtypeBytes is the size of a value that is not quantized.
 func (c *config) dtypeBytes(r *Run) (float64, error) {
