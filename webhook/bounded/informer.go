@@ -28,7 +28,8 @@ type Kept struct {
 
 // Informer returns the informer of the copies.
 func (s Source) Informer(k Kept, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformerWithOptions(s.ListerWatcher(k), nil, cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: k.Name})
+	return cache.NewSharedIndexInformerWithOptions(s.ListerWatcher(k), nil,
+		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: k.Name})
 }
 
 // ListerWatcher lists and watches the copies. Bookmarks and errors are as the API server sends them.

@@ -68,6 +68,8 @@ func tooLarge(response *http.Response) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Response{Status: http.StatusText(http.StatusRequestEntityTooLarge), StatusCode: http.StatusRequestEntityTooLarge, Proto: response.Proto, ProtoMajor: response.ProtoMajor, ProtoMinor: response.ProtoMinor,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: response.Request}, nil
+	return &http.Response{Status: http.StatusText(http.StatusRequestEntityTooLarge),
+		StatusCode: http.StatusRequestEntityTooLarge, Proto: response.Proto, ProtoMajor: response.ProtoMajor, ProtoMinor: response.ProtoMinor,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)), Request: response.Request}, nil
 }

@@ -85,7 +85,8 @@ func tooFar(d time.Duration) error {
 	if d < 0 {
 		direction = "behind"
 	}
-	return fmt.Errorf("the clock of this replica's node is %s %s the API server's, at most %s is allowed; synchronize both nodes with the same time servers",
+	return fmt.Errorf(
+		"the clock of this replica's node is %s %s the API server's, at most %s is allowed; synchronize both nodes with the same time servers",
 		d.Abs().Round(time.Second), direction, MaxDifference)
 }
 

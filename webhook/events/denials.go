@@ -98,7 +98,8 @@ func (d *Denials) Run(ctx context.Context) error {
 func (d *Denials) write(ctx context.Context, n denial) {
 	for _, owner := range d.owners.Of(ctx, n.pod) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		err := Again(ctx, d.client, Event{Object: owner, Type: corev1.EventTypeWarning, Reason: ReasonDenied, Message: "gpuslice denied a pod: " + n.message})
+		err := Again(ctx, d.client,
+			Event{Object: owner, Type: corev1.EventTypeWarning, Reason: ReasonDenied, Message: "gpuslice denied a pod: " + n.message})
 		cancel()
 		if err != nil {
 			d.log.Error(err, "denial not reported")

@@ -132,7 +132,8 @@ func (o *Owners) Named(ctx context.Context, namespace, kindName, name string) (*
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s: %w", kindName, namespace, name, err)
 	}
-	return &corev1.ObjectReference{APIVersion: kind.version.String(), Kind: kindName, Namespace: namespace, Name: name, UID: object.GetUID()}, nil
+	return &corev1.ObjectReference{APIVersion: kind.version.String(), Kind: kindName,
+		Namespace: namespace, Name: name, UID: object.GetUID()}, nil
 }
 
 // asObject hides the result type of get.

@@ -26,5 +26,6 @@ func ControllerOf(object metav1.Object) *corev1.ObjectReference {
 	if owner == nil {
 		return nil
 	}
-	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: object.GetNamespace(), Name: owner.Name, UID: owner.UID}
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind,
+		Namespace: object.GetNamespace(), Name: owner.Name, UID: owner.UID}
 }

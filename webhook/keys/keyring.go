@@ -153,7 +153,8 @@ func (k *Keyring) secret(ctx context.Context) (*corev1.Secret, error) {
 			data = map[string][]byte{keyCurrent: newKey()}
 		}
 		k.log.Info("creating the keys that sign promises", "secret", SecretName, "restored", k.lastRead != nil)
-		return secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: k.system}, Data: data}, metav1.CreateOptions{})
+		return secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: k.system}, Data: data},
+			metav1.CreateOptions{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", SecretName, err)

@@ -106,7 +106,8 @@ func (l *ClusterLister) read(p *corev1.Pod, generation any) cachedPod {
 	if basis == BasisPromise {
 		generation = nil
 	}
-	return cachedPod{p.ResourceVersion, generation, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
+	return cachedPod{p.ResourceVersion, generation,
+		Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
 }
 
 // podsOf collects the pods of a namespace.

@@ -112,10 +112,12 @@ func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
 // start starts the watch of a namespace. The caller holds c.mu.
 func (c *ClusterWatcher) start(namespace string, generation any) *namespaceWatch {
 	ctx, cancel := context.WithCancel(c.ctx)
-	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf, gone: c.Gone}, cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
+	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf, gone: c.Gone},
+		cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
 	pods := reportedPods{c.Client.CoreV1().Pods(namespace), w.pods.broken}
 	source := bounded.From(c.Client, pods, activeOnly).ListerWatcher(bounded.Kept{Name: "pods", Of: w.pods.shown})
-	reflector := cache.NewReflectorWithOptions(source, nil, w.pods, cache.ReflectorOptions{Name: "quota of namespace " + namespace, TypeDescription: "pods"})
+	reflector := cache.NewReflectorWithOptions(source, nil, w.pods,
+		cache.ReflectorOptions{Name: "quota of namespace " + namespace, TypeDescription: "pods"})
 	c.running.Go(func() { reflector.RunWithContext(ctx) })
 	return w
 }

@@ -135,7 +135,9 @@ func (r *round) denials(a attempt) (replies []reply) {
 		namespace := w.request.Holding.Namespace
 		elsewhere := func(h quota.Holding) bool { return h.Namespace != namespace }
 		answer.Pods = slices.DeleteFunc(slices.Clone(a.listing.Pods), func(p Pod) bool { return elsewhere(p.Holding) })
-		answer.Reserved = slices.DeleteFunc(slices.Clone(a.counted.Reservations), func(other Reservation) bool { return elsewhere(other.Holding) })
+		answer.Reserved = slices.DeleteFunc(slices.Clone(a.counted.Reservations), func(other Reservation) bool {
+			return elsewhere(other.Holding)
+		})
 		replies = append(replies, reply{w, answer})
 	}
 	return replies

@@ -73,7 +73,8 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	if !ok {
 		return object, 0
 	}
-	out := &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	out := &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace,
+		Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	out.claims = len(pod.Spec.ResourceClaims) > 0
 	// A claim may change without its pod, so neither promise nor generation shows it.
 	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !out.claims {
@@ -129,7 +130,8 @@ func (w *watchedPods) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore. The version may be lower than before: another API server may be behind.
 func (w *watchedPods) Replace(all []any, version string) error {
-	fresh := &watchedPods{pods: make(map[types.UID]watchedPod, len(all)), alike: make(map[string]*alikePods), unmanaged: make(map[types.UID]Pod)}
+	fresh := &watchedPods{pods: make(map[types.UID]watchedPod, len(all)),
+		alike: make(map[string]*alikePods), unmanaged: make(map[types.UID]Pod)}
 	for _, object := range all {
 		if pod, ok := object.(*shownPod); ok {
 			fresh.put(pod)

@@ -60,7 +60,8 @@ func (b *Budgets) For(in policies.Input) NamespaceQuota {
 	native := b.cluster.ResourceQuotas().In(name)
 	own := in.Policy.QuotaFor(name)
 	return NamespaceQuota{
-		Budget: budget, Limits: accounting.WithNative(own, in.Policy, in.Namespace.Name, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
+		Budget: budget, Limits: accounting.WithNative(own, in.Policy, in.Namespace.Name, native),
+		Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
 	}
 }
 
@@ -160,7 +161,8 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices
-	case policies.Verify(in, nil).IfEnforced == policies.Denied, holding.MemoryUnknown && in.Policy.Quota.Memory != nil: // the quota would have denied it
+	// the quota would have denied it
+	case policies.Verify(in, nil).IfEnforced == policies.Denied, holding.MemoryUnknown && in.Policy.Quota.Memory != nil:
 		return holding, ledger.BasisUnmanaged
 	}
 	return holding, ledger.BasisDevices

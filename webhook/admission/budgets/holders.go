@@ -32,7 +32,9 @@ func withHolders(request ledger.Request, answer ledger.Answer) []quota.Excess {
 		if shared {
 			whose = "most of " + request.Holding.Namespace + "'s part"
 		}
-		notes = append(notes, whose+" is held by "+inShort(held, func(p ledger.Pod) string { return shorten.Text(p.Name, maxHolderName) + " " + text(amount(p.Holding)) }))
+		notes = append(notes, whose+" is held by "+inShort(held, func(p ledger.Pod) string {
+			return shorten.Text(p.Name, maxHolderName) + " " + text(amount(p.Holding))
+		}))
 	}
 	if shared {
 		notes = append(notes, "the budget is shared with other namespaces")
@@ -75,7 +77,8 @@ func reservedNote(reserved []ledger.Reservation, name string, amount func(quota.
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s of what is used is reserved for pods that were admitted and are not listed, %s: try again in a few seconds, or at %s at the latest",
+	return fmt.Sprintf(
+		"%s of what is used is reserved for pods that were admitted and are not listed, %s: try again in a few seconds, or at %s at the latest",
 		text(sum), inShort(names, func(name string) string { return shorten.Text(name, maxHolderName) }), until.UTC().Format(time.RFC3339))
 }
 

@@ -85,7 +85,8 @@ type Report struct {
 // ledger is state.
 func NewReport(in policies.Input, budget ledger.Budget, limited quota.Quota, state ledger.State) Report {
 	figures := state.Figures(limited)
-	r := Report{Namespace: in.Namespace.Name, Policy: in.Policy.Name, Budget: budget.Key, Counted: state.Covers(budget.Namespaces), Figures: []quota.Figure{}}
+	r := Report{Namespace: in.Namespace.Name, Policy: in.Policy.Name, Budget: budget.Key,
+		Counted: state.Covers(budget.Namespaces), Figures: []quota.Figure{}}
 	if more := len(figures) - maxFigures; more > 0 {
 		figures, r.More = figures[:maxFigures], more
 	}
@@ -104,7 +105,8 @@ func IsReportRequest(pod *corev1.Pod) bool {
 func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.Answer, *review.Fault) {
 	kind := in.Pod.Annotations[api.AnnotationReport]
 	if kind != ReportQuota && kind != ReportPolicy && kind != ReportSizes {
-		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q, %q or %q", api.AnnotationReport, kind, ReportQuota, ReportPolicy, ReportSizes)), nil
+		return review.Denied(metav1.StatusReasonForbidden,
+			fmt.Sprintf("%s: there is no report %q; write %q, %q or %q", api.AnnotationReport, kind, ReportQuota, ReportPolicy, ReportSizes)), nil
 	}
 	if kind == ReportSizes {
 		return sizesReport(in)

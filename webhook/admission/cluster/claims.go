@@ -55,7 +55,8 @@ func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) 
 		crowded:  crowded,
 		reads:    &claimReads{namespaces: map[string]*namespaceReads{}},
 		classes:  bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
-		slices:   bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
+		slices: bounded.From(client, kinds.ResourceSlices(), nil).
+			Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
 		claims: bounded.From(client, kinds.ResourceClaims(metav1.NamespaceAll), nil).Informer(
 			bounded.Kept{Name: "ResourceClaims", Of: slimClaim, Bytes: maxClaims, Full: func(kind, namespace string) {
 				crowded.Store(true)
@@ -90,7 +91,8 @@ func (r claimReader) served(ctx context.Context) []cache.SharedIndexInformer {
 
 // awaitServed runs the informers as soon as a cluster that did not serve claims does, until ctx ends: API servers are upgraded beneath us.
 func (r claimReader) awaitServed(ctx context.Context, period time.Duration) {
-	if !r.unserved.Load() || wait.PollUntilContextCancel(ctx, period, true, func(context.Context) (bool, error) { return r.discover() == nil, nil }) != nil {
+	if !r.unserved.Load() ||
+		wait.PollUntilContextCancel(ctx, period, true, func(context.Context) (bool, error) { return r.discover() == nil, nil }) != nil {
 		return
 	}
 	var informers sync.WaitGroup
@@ -125,7 +127,8 @@ func (r claimReader) source(nodes []*corev1.Node) pools.Source {
 
 // of returns the specs of the pod's claims, by the pod's names for them. Claims that are not found are left out. read
 // gets those that the cache does not have; nil: nothing does.
-func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
+func (r claimReader) of(pod *corev1.Pod, namespace string,
+	read func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return nil
 	}
@@ -142,7 +145,8 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 
 // specsOf returns the specs that find has of the pod's claims, by the pod's names for them. Where the cluster serves no claims, each is
 // one of nothing; that may change while find reads.
-func specsOf(pod *corev1.Pod, unserved func() bool, find func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
+func specsOf(pod *corev1.Pod, unserved func() bool,
+	find func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
 	out := map[string]*resourcev1.ResourceClaimSpec{}
 	for _, c := range pod.Spec.ResourceClaims {
 		spec := find(claimNames(pod, c))

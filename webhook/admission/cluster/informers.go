@@ -42,18 +42,22 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 			o.LabelSelector = labels.Set{api.LabelPolicy: "true"}.String()
 		}, bounded.Kept{Name: "policies", Of: slim}),
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
-		tenants: configMaps(metav1.NamespaceAll, named(api.TenantPolicyName), bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
-		state:   configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
-		proofs:  configMaps(options.Namespace, named(proofs.Name), bounded.Kept{Name: "proofs", Of: slim}),
+		tenants: configMaps(metav1.NamespaceAll, named(api.TenantPolicyName),
+			bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
+		state:  configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
+		proofs: configMaps(options.Namespace, named(proofs.Name), bounded.Kept{Name: "proofs", Of: slim}),
 		advice: configMaps(options.Namespace, func(o *metav1.ListOptions) {
 			o.LabelSelector = labels.Set{advice.Label: "true"}.String()
 		}, bounded.Kept{Name: "recommended sizes", Of: slim}),
 		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
-			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: maxNamespaces, Full: full}, cache.Indexers{}),
-		nodes:   bounded.From(client, client.CoreV1().Nodes(), nil).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
-		classes: bounded.From(client, client.NodeV1().RuntimeClasses(), nil).Informer(bounded.Kept{Name: "RuntimeClasses", Of: slim}, cache.Indexers{}),
+			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: maxNamespaces, Full: full},
+			cache.Indexers{}),
+		nodes: bounded.From(client, client.CoreV1().Nodes(), nil).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
+		classes: bounded.From(client, client.NodeV1().RuntimeClasses(), nil).
+			Informer(bounded.Kept{Name: "RuntimeClasses", Of: slim}, cache.Indexers{}),
 		limitRanges: bounded.From(client, client.CoreV1().LimitRanges(metav1.NamespaceAll), nil).Informer(
-			bounded.Kept{Name: "LimitRanges", Of: slimLimitRange, Bytes: maxLimitRanges, Full: full}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+			bounded.Kept{Name: "LimitRanges", Of: slimLimitRange, Bytes: maxLimitRanges, Full: full},
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {

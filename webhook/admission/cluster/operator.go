@@ -78,7 +78,8 @@ func (r *operatorReader) refresh(ctx context.Context) (version string, err error
 // awaitChange returns once something has changed since version, or after some minutes.
 func (r *operatorReader) awaitChange(ctx context.Context, version string) error {
 	lasting := int64(operatorWatch / time.Second)
-	changes, err := r.objects.Resource(pools.ClusterPolicies).Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &lasting})
+	changes, err := r.objects.Resource(pools.ClusterPolicies).
+		Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &lasting})
 	if err != nil {
 		return fmt.Errorf("watch ClusterPolicies: %w", err)
 	}

@@ -33,12 +33,14 @@ const (
 const labelsNotRead = ""
 
 // errLabelsNotRead is why no policy can be chosen for a namespace.
-var errLabelsNotRead = fmt.Errorf("the namespace's labels have more than %d KiB, or those of all namespaces more than %d MiB, and policies choose namespaces by labels: remove labels", maxLabels>>10, maxNamespaces>>20)
+var errLabelsNotRead = fmt.Errorf("the namespace's labels have more than %d KiB, or those of all namespaces more than %d MiB, and policies choose namespaces by labels: remove labels",
+	maxLabels>>10, maxNamespaces>>20)
 
 // reportFull returns the function that reports a namespace with more than the bounds allow.
 func reportFull(log logr.Logger) func(kind, namespace string) {
 	return func(kind, namespace string) {
-		log.Info("not all objects of a namespace are kept, since they are too many or too large: decisions about its pods take them for unknown", "kind", kind, "object", "Namespace "+namespace)
+		log.Info("not all objects of a namespace are kept, since they are too many or too large: decisions about its pods take them for unknown",
+			"kind", kind, "object", "Namespace "+namespace)
 	}
 }
 
@@ -47,7 +49,8 @@ func reportFull(log logr.Logger) func(kind, namespace string) {
 func slim(object runtime.Object) (runtime.Object, int) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		o.ManagedFields, o.Annotations, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil // annotations are kilobytes where feature discovery runs
+		// annotations are kilobytes where feature discovery runs
+		o.ManagedFields, o.Annotations, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
 		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity, RuntimeHandlers: o.Status.RuntimeHandlers,
 			Conditions: slices.DeleteFunc(o.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != nodecondition.Type })}
 		if o.Size() > maxNode {
@@ -102,7 +105,8 @@ func unreadNamespace(object runtime.Object) (runtime.Object, int) {
 
 func namespaceOf(ns *corev1.Namespace) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: ns.Name, UID: ns.UID, ResourceVersion: ns.ResourceVersion, CreationTimestamp: ns.CreationTimestamp, DeletionTimestamp: ns.DeletionTimestamp}}
+		Name: ns.Name, UID: ns.UID, ResourceVersion: ns.ResourceVersion, CreationTimestamp: ns.CreationTimestamp,
+		DeletionTimestamp: ns.DeletionTimestamp}}
 }
 
 // slimLimitRange keeps the limits on containers, and of too many resources those of Kubernetes and NVIDIA.
@@ -111,11 +115,13 @@ func slimLimitRange(object runtime.Object) (runtime.Object, int) {
 	if !ok {
 		return object, 0
 	}
-	kept := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion}}
+	kept := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace,
+		Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion}}
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
 		if item.Type == corev1.LimitTypeContainer && len(kept.Spec.Limits) < maxItems {
-			kept.Spec.Limits = append(kept.Spec.Limits, corev1.LimitRangeItem{Type: item.Type, Max: few(item.Max), Min: few(item.Min), Default: few(item.Default), DefaultRequest: few(item.DefaultRequest)})
+			kept.Spec.Limits = append(kept.Spec.Limits, corev1.LimitRangeItem{Type: item.Type,
+				Max: few(item.Max), Min: few(item.Min), Default: few(item.Default), DefaultRequest: few(item.DefaultRequest)})
 		}
 	}
 	return kept, 4*kept.Size() + 1<<10
@@ -128,7 +134,8 @@ func few(list corev1.ResourceList) corev1.ResourceList {
 	}
 	out := corev1.ResourceList{}
 	for name, amount := range list {
-		if len(out) < maxAmounts && (!strings.Contains(string(name), "/") && !strings.Contains(string(name), "hugepages") || strings.HasPrefix(string(name), "nvidia.com/")) {
+		if len(out) < maxAmounts && (!strings.Contains(string(name), "/") && !strings.Contains(string(name), "hugepages") ||
+			strings.HasPrefix(string(name), "nvidia.com/")) {
 			out[name] = amount
 		}
 	}

@@ -13,13 +13,15 @@ import (
 
 // Bounds on copies of a claim or a template: any tenant writes 1.3 MB of selectors into each of hundreds.
 const (
-	maxWholeSpec   = 2 << 10 // bytes as Kubernetes stores them: of larger specs only classes and counts are kept. No template of gpuslice's is so large
+	// bytes as Kubernetes stores them: of larger specs only classes and counts are kept. No template of gpuslice's is so large
+	maxWholeSpec   = 2 << 10
 	maxReducedSpec = 4 << 10 // of these
 	maxRequests    = 64      // with their alternatives. A spec beyond these counts as all devices of a node
 	maxUID         = 128
-	maxClaims      = 64 << 20  // bytes of all claims. One that is not kept is read when a pod that names it is created, and counts as unknown afterwards
-	maxTemplates   = 16 << 20  // likewise
-	maxSlice       = 256 << 10 // bytes of a ResourceSlice. A larger one offers nothing
+	// bytes of all claims. One that is not kept is read when a pod that names it is created, and counts as unknown afterwards
+	maxClaims    = 64 << 20
+	maxTemplates = 16 << 20  // likewise
+	maxSlice     = 256 << 10 // bytes of a ResourceSlice. A larger one offers nothing
 )
 
 // classTooLarge is in place of the classes of a spec that is too large to be kept. No class has such a name, so that its devices count as
@@ -40,7 +42,8 @@ func slimClaim(object runtime.Object) (runtime.Object, int) {
 		kept := &resourcev1.ResourceClaim{ObjectMeta: slimMeta(o), Spec: slimSpec(o.Spec), Status: slimStatus(o.Status.Allocation)}
 		return kept, claimSize + 4*kept.Size()
 	case *resourcev1.ResourceClaimTemplate:
-		kept := &resourcev1.ResourceClaimTemplate{ObjectMeta: slimMeta(o), Spec: resourcev1.ResourceClaimTemplateSpec{Spec: slimSpec(o.Spec.Spec)}}
+		kept := &resourcev1.ResourceClaimTemplate{ObjectMeta: slimMeta(o),
+			Spec: resourcev1.ResourceClaimTemplateSpec{Spec: slimSpec(o.Spec.Spec)}}
 		return kept, claimSize + 4*kept.Size()
 	}
 	return object, 0
@@ -51,7 +54,8 @@ const claimSize = 2 << 10
 
 // slimMeta keeps the names of a claim or template, its controller, and the label of gpuslice's templates.
 func slimMeta(o metav1.Object) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp()}
+	out := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
+		UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp()}
 	if value, ok := o.GetLabels()[claims.LabelManagedBy]; ok {
 		out.Labels = map[string]string{claims.LabelManagedBy: value}
 	}
@@ -75,10 +79,12 @@ func slimSpec(spec resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
 		requests += 1 + len(r.FirstAvailable)
 		few := resourcev1.DeviceRequest{Name: r.Name}
 		if e := r.Exactly; e != nil {
-			few.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: e.DeviceClassName, AllocationMode: e.AllocationMode, Count: e.Count, AdminAccess: e.AdminAccess}
+			few.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: e.DeviceClassName,
+				AllocationMode: e.AllocationMode, Count: e.Count, AdminAccess: e.AdminAccess}
 		}
 		for _, s := range r.FirstAvailable {
-			few.FirstAvailable = append(few.FirstAvailable, resourcev1.DeviceSubRequest{DeviceClassName: s.DeviceClassName, AllocationMode: s.AllocationMode, Count: s.Count})
+			few.FirstAvailable = append(few.FirstAvailable,
+				resourcev1.DeviceSubRequest{DeviceClassName: s.DeviceClassName, AllocationMode: s.AllocationMode, Count: s.Count})
 		}
 		out.Devices.Requests = append(out.Devices.Requests, few)
 	}
@@ -96,7 +102,8 @@ func slimStatus(given *resourcev1.AllocationResult) (s resourcev1.ResourceClaimS
 	}
 	s.Allocation = &resourcev1.AllocationResult{}
 	for i := range given.Devices.Results {
-		s.Allocation.Devices.Results = append(s.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{Request: given.Devices.Results[i].Request})
+		s.Allocation.Devices.Results = append(s.Allocation.Devices.Results,
+			resourcev1.DeviceRequestAllocationResult{Request: given.Devices.Results[i].Request})
 	}
 	return s
 }

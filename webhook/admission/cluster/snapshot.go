@@ -76,7 +76,8 @@ func ReadSnapshot(from Objects) *Snapshot {
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
 	sizes, _ := advice.Decode(adviceTexts(from.Advice)) // those that cannot be read recommend nothing
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).
+		withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
 		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now)).withAdvice(sizes)
 }
 
@@ -153,7 +154,8 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
+	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete,
+		Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	if s.advice.Current(time.Now()) {
 		in.Recommended = s.advice.Of(ns.Name)
 	}

@@ -135,7 +135,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // awaitChange returns when there is reason for a new snapshot, and false when ctx ends. Meanwhile it puts tenants' own
-// documents and recommended sizes into force: nothing else depends on them, and they may change often. Changes of nodes count once rested is over.
+// documents and recommended sizes into force: nothing else depends on them, and they may change often.
+// Changes of nodes count once rested is over.
 func (w *Watcher) awaitChange(ctx context.Context, retry, rested <-chan time.Time) bool {
 	var nodesChanged <-chan struct{}
 	for {

@@ -62,7 +62,8 @@ func New(version string) *Metrics {
 	}
 	build := gauges("build_info", "Always 1.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
+	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics,
+		m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -84,10 +85,11 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		help  string
 		count func(ledger.Counts) int64
 	}{
-		"batches_total":           {"Batches of requests decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
-		"reads_total":             {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
-		"writes_total":            {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
-		"lists_total":             {"Lists of pods, one for each namespace of a reconciled budget.", func(c ledger.Counts) int64 { return c.Lists }},
+		"batches_total": {"Batches of requests decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
+		"reads_total":   {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
+		"writes_total":  {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
+		"lists_total": {"Lists of pods, one for each namespace of a reconciled budget.",
+			func(c ledger.Counts) int64 { return c.Lists }},
 		"views_total":             {"Rounds that rest on watches of pods instead of a list.", func(c ledger.Counts) int64 { return c.Views }},
 		"conflicts_total":         {"Ledger writes that lost to another replica.", func(c ledger.Counts) int64 { return c.Conflicts }},
 		"unanswered_writes_total": {"Ledger writes that the API server did not answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
@@ -109,7 +111,8 @@ func (m *Metrics) Handler() http.Handler {
 // begin.
 func (m *Metrics) ExpectHandler(handler string) {
 	m.durations.WithLabelValues(handler)
-	for _, code := range []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+	for _, code := range []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		m.failures.WithLabelValues(handler, strconv.Itoa(code))
 	}
 }

@@ -58,7 +58,8 @@ type reviewer struct {
 }
 
 // readNew reads a new pod, with the input of its namespace. It has an answer, or a fault, for one that cannot be read.
-func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw rawpod.Raw, answer *review.Answer, fault *review.Fault) {
+func (r reviewer) readNew(ctx context.Context,
+	req review.Request) (in policies.Input, raw rawpod.Raw, answer *review.Answer, fault *review.Fault) {
 	if len(req.Object.Raw) == 0 {
 		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request holds no object")
 	}
@@ -89,7 +90,8 @@ func (r reviewer) input(ctx context.Context, namespace string) (policies.Input, 
 
 // oversized denies the operations on a pod that is too large to be read, and admits others.
 func (r reviewer) oversized(ctx context.Context, req review.Request, operations ...admissionv1.Operation) (review.Answer, *review.Fault) {
-	if !slices.Contains(operations, req.Operation) || req.Operation == admissionv1.Create && req.SubResource != "" || req.Namespace == r.Namespace {
+	if !slices.Contains(operations, req.Operation) || req.Operation == admissionv1.Create && req.SubResource != "" ||
+		req.Namespace == r.Namespace {
 		return review.Answer{}, nil
 	}
 	in, fault := r.input(ctx, req.Namespace)
@@ -97,7 +99,8 @@ func (r reviewer) oversized(ctx context.Context, req review.Request, operations 
 		return review.Answer{}, fault
 	}
 	return r.unreadable(ctx, in, api.Violation{Rule: api.RuleSize, Reason: "the pod is too large",
-		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers", review.MaxBytes, policies.MaxContainers)}), nil
+		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers",
+			review.MaxBytes, policies.MaxContainers)}), nil
 }
 
 // unreadable answers a pod that exceeds the bounds on parsed input, as the namespace's policy would have any other

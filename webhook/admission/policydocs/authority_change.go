@@ -31,7 +31,8 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 	}
 	others := a.snapshot.PoliciesWithout(c.after.Name)
 	if len(others) >= cluster.MaxPolicies {
-		found.problems = append(found.problems, errors.New("there are "+strconv.Itoa(len(others))+" policies, which is as many as are read; give one of them more namespaces instead"))
+		found.problems = append(found.problems,
+			errors.New("there are "+strconv.Itoa(len(others))+" policies, which is as many as are read; give one of them more namespaces instead"))
 	}
 	before, after := a.snapshot.Book(), config.NewBook(append(others, policy))
 	claimed := a.claimed(policy)

@@ -214,7 +214,8 @@ func (h *Handler) respond(ctx context.Context, req review.Request, found finding
 	}
 	answer.Warnings = review.Warnings(found.warnings)
 	h.metrics.CountDecision(metricsHandler, d)
-	logr.FromContextOrDiscard(ctx).Info("policy reviewed", "operation", req.Operation, "outcome", d.Outcome, "problems", len(found.problems), "warnings", len(found.warnings))
+	logr.FromContextOrDiscard(ctx).Info("policy reviewed", "operation", req.Operation,
+		"outcome", d.Outcome, "problems", len(found.problems), "warnings", len(found.warnings))
 	return answer
 }
 

@@ -18,7 +18,8 @@ func newGauges() *gauges {
 			Name: "gpuslice_bypass_info", Help: "1 for each namespace with a bypass.",
 		}, []string{"namespace"}),
 		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the bypass of the namespace ends; a past time means that it could not be ended.",
+			Name: "gpuslice_bypass_end_timestamp_seconds",
+			Help: "When the bypass of the namespace ends; a past time means that it could not be ended.",
 		}, []string{"namespace"}),
 	}
 }

@@ -17,7 +17,8 @@ const pause = 5 * time.Second
 func (w *Writer) watchTemplates(named *namedTemplates) (remove func(), err error) {
 	lost := &turnstile{pass: w.wake, closed: map[string]bool{}}
 	look := func(object any) {
-		if t, ok := object.(*resourcev1.ResourceClaimTemplate); ok && named.has(t.Namespace, t.Name) && !saysItsName(t, templateNamed(t.Namespace, t.Name)) {
+		if t, ok := object.(*resourcev1.ResourceClaimTemplate); ok && named.has(t.Namespace, t.Name) &&
+			!saysItsName(t, templateNamed(t.Namespace, t.Name)) {
 			lost.enter(t.Namespace)
 		}
 	}

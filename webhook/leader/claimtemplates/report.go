@@ -20,7 +20,8 @@ const (
 
 // reportReplaced writes an Event on the template that was replaced.
 func (w *Writer) reportReplaced(ctx context.Context, have *resourcev1.ResourceClaimTemplate) {
-	w.report(ctx, events.Event{Object: reference("ResourceClaimTemplate", resourcev1.SchemeGroupVersion.String(), have), Type: corev1.EventTypeWarning, Reason: ReasonReplaced,
+	w.report(ctx, events.Event{Object: reference("ResourceClaimTemplate", resourcev1.SchemeGroupVersion.String(), have),
+		Type: corev1.EventTypeWarning, Reason: ReasonReplaced,
 		Message: "it requested something else than its name, and pods are charged by the name: gpuslice replaced it. Claims that were made of it stay as they are until their pods are deleted: gpuslice audit lists them"})
 }
 
@@ -44,7 +45,9 @@ func (w *Writer) reportFull(ctx context.Context, left room) {
 		if full[namespace] = true; w.full[namespace] {
 			continue
 		}
-		text := fmt.Sprintf("its pods have slices of more than %d sizes by claim: pods of further sizes wait until others are deleted; use fewer sizes", MaxTemplates)
+		text := fmt.Sprintf(
+			"its pods have slices of more than %d sizes by claim: pods of further sizes wait until others are deleted; use fewer sizes",
+			MaxTemplates)
 		w.options.Log.Info("too many claim templates", "object", "Namespace "+namespace, "reason", text)
 		w.report(ctx, events.Event{Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace},
 			Type: corev1.EventTypeWarning, Reason: ReasonTooMany, Message: text, Name: strings.ToLower(ReasonTooMany)})

@@ -99,7 +99,8 @@ func (s Store) Prune(ctx context.Context, before time.Time) error {
 		if !day.Before(Start(before)) {
 			return
 		}
-		err := s.Client.CoreV1().ConfigMaps(s.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
+		err := s.Client.CoreV1().ConfigMaps(s.Namespace).
+			Delete(ctx, m.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("remove ConfigMap %s: %w", m.Name, err))
 		}

@@ -119,11 +119,13 @@ func asked(names []string) ([]admissionv1.RuleWithOperations, []admissionv1.Matc
 	}
 	rule := admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Create},
-		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: new(admissionv1.NamespacedScope)},
+		Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+			Resources: []string{"pods"}, Scope: new(admissionv1.NamespacedScope)},
 	}
 	condition := admissionv1.MatchCondition{Name: "requests-a-gpu-by-the-name-of-its-device-class", Expression: fmt.Sprintf(
 		"[object.spec.containers + object.spec.?initContainers.orValue([])].exists(all, "+
 			"all.size() <= 500 && all.map(c, c.?resources.?limits.orValue({}).size() + c.?resources.?requests.orValue({}).size()).sum() <= 500 && "+
-			"all.exists(c, [c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})].exists(list, list.exists(name, name in [%s]))))", strings.Join(quoted, ", "))}
+			"all.exists(c, [c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})].exists(list, list.exists(name, name in [%s]))))",
+		strings.Join(quoted, ", "))}
 	return []admissionv1.RuleWithOperations{rule}, []admissionv1.MatchCondition{condition}
 }

@@ -31,7 +31,8 @@ const (
 // NewQuotas prepares a Quotas. It is empty until its Informer runs. full is called when a namespace has more than is kept.
 func NewQuotas(client kubernetes.Interface, full func(kind, namespace string)) *Quotas {
 	return &Quotas{bounded.From(client, client.CoreV1().ResourceQuotas(metav1.NamespaceAll), nil).Informer(
-		bounded.Kept{Name: "ResourceQuotas", Of: trim, Bytes: maxQuotas, Full: full}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+		bounded.Kept{Name: "ResourceQuotas", Of: trim, Bytes: maxQuotas, Full: full},
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 }
 
 // Informer returns the informer of ResourceQuotas, which the caller runs.

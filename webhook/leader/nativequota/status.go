@@ -72,7 +72,8 @@ func (q *Quotas) statusOfOwn(g governed.Namespace) (QuotaStatus, bool) {
 }
 
 // reasonNotManaged is why a ResourceQuota is not written whose name is taken.
-const reasonNotManaged = "a ResourceQuota of this name was not written by gpuslice: it has no label " + accounting.LabelQuota + "; rename it, or set native: check in the policy"
+const reasonNotManaged = "a ResourceQuota of this name was not written by gpuslice: it has no label " +
+	accounting.LabelQuota + "; rename it, or set native: check in the policy"
 
 // maxSeries bounds the metric. The endpoint /state lists all ResourceQuotas.
 const maxSeries = 1000

@@ -93,7 +93,8 @@ func (w *Writer) reportNotManaged(ctx context.Context, namespace string, have *c
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "ResourceQuota", Namespace: namespace, Name: have.Name, UID: have.UID}
-	err := events.Once(ctx, w.Client, events.Event{Object: about, Type: corev1.EventTypeWarning, Reason: ReasonNotWritten, Message: reasonNotManaged})
+	err := events.Once(ctx, w.Client,
+		events.Event{Object: about, Type: corev1.EventTypeWarning, Reason: ReasonNotWritten, Message: reasonNotManaged})
 	if err != nil {
 		w.Log.Error(err, "resource quota not reported", "object", object(namespace))
 	}

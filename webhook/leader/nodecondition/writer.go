@@ -146,7 +146,8 @@ func (w *Writer) write(ctx context.Context, node string, change any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := w.Client.CoreV1().Nodes().
+		Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("write condition %s of node %s: %w", Type, node, err)
 	}
 	return nil

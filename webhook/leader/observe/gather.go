@@ -98,7 +98,8 @@ func (s *session) place(ctx context.Context, key string, pod *corev1.Pod, given 
 	object, _, _ := s.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
 	instances, err := s.instances(ctx, key, pod, given)
-	return Place{Node: node, Agent: s.Agents.Enforces(name), NotEnforced: s.Agents.NotEnforced(name, string(pod.UID)), Instances: instances}, err
+	return Place{Node: node, Agent: s.Agents.Enforces(name),
+		NotEnforced: s.Agents.NotEnforced(name, string(pod.UID)), Instances: instances}, err
 }
 
 // eventsIn returns the Events about the pod that an informer has.

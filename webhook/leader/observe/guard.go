@@ -124,7 +124,8 @@ func (e *evaluation) evaluateNotices() {
 		case NoticeNotEnforcing:
 			remedy := "see the node's driver and the guard's log"
 			if enforcing.After(n.At) {
-				remedy = "an Event reports that it enforces again; since others than the kubelet can write Events, this counts from the guard's next start on"
+				remedy =
+					"an Event reports that it enforces again; since others than the kubelet can write Events, this counts from the guard's next start on"
 			}
 			e.lose(api.TierGuard, reported+"%s", at, n.Text, remedy)
 		case NoticeNotTerminated, NoticeNotTerminable:

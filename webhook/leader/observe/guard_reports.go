@@ -76,7 +76,8 @@ func (s *session) guardReports() []guardaccess.Report {
 		reports = append(reports, r)
 	}
 	slices.SortFunc(reports, func(a, b guardaccess.Report) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Namespace, b.Namespace), a.Started.Compare(b.Started), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Namespace, b.Namespace),
+			a.Started.Compare(b.Started), cmp.Compare(a.Reason, b.Reason))
 	})
 	return reports
 }

@@ -119,7 +119,8 @@ func guardReport(pod *corev1.Pod, promise *promise.Promise, notices []Notice, no
 	if pod.Spec.RuntimeClassName != nil {
 		runtimeClass = *pod.Spec.RuntimeClassName
 	}
-	r = guardaccess.Report{Access: policies.AccessOf(promise.Guard, runtimeClass), Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
+	r = guardaccess.Report{Access: policies.AccessOf(promise.Guard, runtimeClass),
+		Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
 	var resumed time.Time
 	for _, n := range notices {
 		switch {

@@ -23,7 +23,8 @@ const (
 // removes its labels while it restarts.
 func (e *evaluation) evaluateNode() {
 	if e.node == nil {
-		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is unknown: see whether it still exists", limitDriverMajor, e.pod.Spec.NodeName)
+		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is unknown: see whether it still exists",
+			limitDriverMajor, e.pod.Spec.NodeName)
 		return
 	}
 	for i := range e.promise.Containers {
@@ -42,12 +43,18 @@ func (e *evaluation) evaluateDriver(offer *pools.Pool) {
 	}
 	switch {
 	case major == 0:
-		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has no label with its driver: deploy GPU feature discovery there", limitDriverMajor, e.node.Name)
+		e.lose(api.TierDriver,
+			"planned: the driver's own limit, which needs driver %d; node %s has no label with its driver: deploy GPU feature discovery there",
+			limitDriverMajor, e.node.Name)
 	case major < limitDriverMajor:
-		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, e.node.Name, release)
+		e.lose(api.TierDriver,
+			"planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool",
+			limitDriverMajor, e.node.Name, release)
 	}
 	if !e.byAgent() && major > 0 && (major < guardDriverMajor || major == guardDriverMajor && minor > 0 && minor < guardDriverMinor) {
-		e.lose(api.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver", e.node.Name, release)
+		e.lose(api.TierGuard,
+			"planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver",
+			e.node.Name, release)
 	}
 }
 
@@ -80,7 +87,8 @@ func (e *evaluation) evaluateLabels() {
 		texts = append(texts, fmt.Sprintf("%s %s (node has %s)", r.Key, strings.Join(r.Values, " or "), e.node.Labels[r.Key]))
 		e.loseByLabel(r.Key)
 	}
-	e.addReason("planned for a node with %s; %s now differs: create the pod again, so that it is planned for what the node offers", strings.Join(texts, ", "), e.node.Name)
+	e.addReason("planned for a node with %s; %s now differs: create the pod again, so that it is planned for what the node offers",
+		strings.Join(texts, ", "), e.node.Name)
 }
 
 // loseByLabel removes the tiers that depend on a label: limits that are a share of the device depend on its size, MPS and

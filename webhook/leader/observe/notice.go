@@ -57,7 +57,8 @@ func NoticesOf(e *corev1.Event) []Notice { return latest(noticesIn(probeOutput(e
 // probeOutput returns the output of the guard's liveness probe in an Event; "" if the Event is about something else.
 func probeOutput(e *corev1.Event) string {
 	about := e.InvolvedObject
-	if cmp.Or(e.ReportingController, e.Source.Component) != kubelet || e.Reason != unhealthy || about.Kind != "Pod" || about.FieldPath != guardField {
+	if cmp.Or(e.ReportingController, e.Source.Component) != kubelet || e.Reason != unhealthy ||
+		about.Kind != "Pod" || about.FieldPath != guardField {
 		return ""
 	}
 	text, ok := strings.CutPrefix(strings.TrimPrefix(e.Message, combined), livenessFails)

@@ -53,7 +53,8 @@ func (s *session) report(ctx context.Context, f *facts, j judgment) error {
 	}
 	s.remember(f.key, f.pod, j.observation)
 	s.writer.writeChanges(ctx, f.pod, f.before, j.observation)
-	s.options.Log.Info("observed", "object", "Pod "+f.key, "state", j.observation.State, "tier", j.observation.Tier, "reasons", j.observation.Reasons)
+	s.options.Log.Info("observed", "object", "Pod "+f.key, "state", j.observation.State,
+		"tier", j.observation.Tier, "reasons", j.observation.Reasons)
 	return nil
 }
 
@@ -111,7 +112,8 @@ func (s *session) markReported(key, sentence string) {
 }
 
 // writeOnce writes an Event of a pod on it or its owners.
-func (w eventWriter) writeOnce(ctx context.Context, client kubernetes.Interface, about []corev1.ObjectReference, pod *corev1.Pod, reason, sentence string) error {
+func (w eventWriter) writeOnce(ctx context.Context, client kubernetes.Interface,
+	about []corev1.ObjectReference, pod *corev1.Pod, reason, sentence string) error {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(string(pod.UID) + sentence))
 	for _, object := range about {
@@ -144,7 +146,8 @@ func (s *session) write(ctx context.Context, pod *corev1.Pod, annotations map[st
 	if len(annotations) == 0 {
 		return false, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": annotations}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": annotations}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}

@@ -40,7 +40,8 @@ func newSession(c *Controller, from Watch) (*session, error) {
 	client, full := c.options.Client, reportFull(c.options.Log)
 	events, agentEvents := watchEvents(client, full), watchAgentEvents(client, full)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, Watch: from, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]unique.Handle[guardOn]{}, claimed: map[string]claimed{},
+	s := &session{Controller: c, Watch: from, events: events, agentEvents: agentEvents, last: map[string]lastObservation{},
+		reported: map[string]reported{}, guarding: map[string]unique.Handle[guardOn]{}, claimed: map[string]claimed{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	from.Agents.OnChange(s.enqueueNode) // before pods are read: later changes are seen
 	if _, err := from.Pods.AddEventHandler(onPods(s.enqueue)); err != nil {
@@ -79,7 +80,8 @@ func (s *session) run(ctx context.Context) error {
 	running.Go(func() { s.agentEvents.RunWithContext(ctx) })
 	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
-	if !cache.WaitForCacheSync(ctx.Done(), s.Pods.HasSynced, s.events.HasSynced, s.agentEvents.HasSynced, s.Agents.HasSynced, s.options.Nodes.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), s.Pods.HasSynced, s.events.HasSynced,
+		s.agentEvents.HasSynced, s.Agents.HasSynced, s.options.Nodes.HasSynced) {
 		return nil
 	}
 	for range workers {

@@ -27,7 +27,8 @@ const (
 
 // watchEvents returns the informer of the Events in which kubelets report the guard's notices.
 func watchEvents(client kubernetes.Interface, full func(kind, namespace string)) cache.SharedIndexInformer {
-	return eventsAbout(client, full, "Events of guards", fields.Set{"involvedObject.kind": "Pod", "involvedObject.fieldPath": guardField, "reason": unhealthy})
+	return eventsAbout(client, full, "Events of guards",
+		fields.Set{"involvedObject.kind": "Pod", "involvedObject.fieldPath": guardField, "reason": unhealthy})
 }
 
 func eventsAbout(client kubernetes.Interface, full func(kind, namespace string), name string, about fields.Set) cache.SharedIndexInformer {
@@ -39,7 +40,8 @@ func eventsAbout(client kubernetes.Interface, full func(kind, namespace string),
 // reportFull returns the function that reports a namespace with more than the bounds allow.
 func reportFull(log logr.Logger) func(kind, namespace string) {
 	return func(kind, namespace string) {
-		log.Info("not all objects of a namespace are observed, since they are too many or too large", "kind", kind, "object", "Namespace "+namespace)
+		log.Info("not all objects of a namespace are observed, since they are too many or too large",
+			"kind", kind, "object", "Namespace "+namespace)
 	}
 }
 
@@ -58,11 +60,15 @@ func slimEvent(object runtime.Object) (runtime.Object, int) {
 	}
 	about := e.InvolvedObject
 	kept := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, ResourceVersion: e.ResourceVersion, CreationTimestamp: e.CreationTimestamp},
-		InvolvedObject: corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: about.UID, FieldPath: about.FieldPath},
-		Reason:         e.Reason, Source: e.Source, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime, Type: e.Type, ReportingController: e.ReportingController,
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name,
+			ResourceVersion: e.ResourceVersion, CreationTimestamp: e.CreationTimestamp},
+		InvolvedObject: corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace,
+			Name: about.Name, UID: about.UID, FieldPath: about.FieldPath},
+		Reason: e.Reason, Source: e.Source, FirstTimestamp: e.FirstTimestamp,
+		LastTimestamp: e.LastTimestamp, EventTime: e.EventTime, Type: e.Type, ReportingController: e.ReportingController,
 	}
-	for _, field := range []string{e.Namespace, e.Name, about.Kind, about.Namespace, about.Name, string(about.UID), about.FieldPath, e.Reason, e.Source.Component, e.Source.Host, e.Type, e.ReportingController} {
+	for _, field := range []string{e.Namespace, e.Name, about.Kind, about.Namespace,
+		about.Name, string(about.UID), about.FieldPath, e.Reason, e.Source.Component, e.Source.Host, e.Type, e.ReportingController} {
 		if len(field) > maxField {
 			return nil, 0
 		}

@@ -78,7 +78,8 @@ func (s *session) advise(ctx context.Context, now time.Time) error {
 	leftOut := record.fit(maxLines) // workloads that are gone would take the room of others, and of the time
 	all := record.Recommend(before, now)
 	if len(record.Unread) > 0 {
-		s.Log.Info("recommended sizes that rest on days of the record that cannot be read stay as they were, unless the workload uses more since", "reason", errors.Join(record.Unread...).Error())
+		s.Log.Info("recommended sizes that rest on days of the record that cannot be read stay as they were, unless the workload uses more since",
+			"reason", errors.Join(record.Unread...).Error())
 		all = record.keepLonger(all, before)
 	}
 	texts, beyond, err := advice.Encode(now, all)
@@ -92,7 +93,8 @@ func (s *session) advise(ctx context.Context, now time.Time) error {
 }
 
 // readAdvice reads the ConfigMaps with recommended sizes, by name, and what is recommended: that of those in force.
-func (s *session) readAdvice(ctx context.Context) (stored map[string]*corev1.ConfigMap, inForce map[string]bool, before *advice.Book, err error) {
+func (s *session) readAdvice(ctx context.Context) (stored map[string]*corev1.ConfigMap,
+	inForce map[string]bool, before *advice.Book, err error) {
 	list, err := s.Client.CoreV1().ConfigMaps(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: advice.Label + "=true"})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("list recommended sizes: %w", err)

@@ -147,7 +147,8 @@ func (s *session) table(at time.Time) *table {
 func (s *session) read(kept *podcache.Pod, t *table, now time.Time) (h holder) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot record pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
+			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot record pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name,
+				"stack", string(debug.Stack()))
 			h = holder{version: kept.ResourceVersion}
 		}
 	}()

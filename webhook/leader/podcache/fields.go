@@ -120,8 +120,10 @@ func namesDevices(pod *corev1.Pod) bool {
 // statusOf has the fields of a status that the leader reads.
 func statusOf(s *corev1.PodStatus) *corev1.PodStatus {
 	return &corev1.PodStatus{
-		Phase: s.Phase, Reason: cut(s.Reason, maxName), Message: cut(s.Message, maxMessage), StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
-		ResourceClaimStatuses: s.ResourceClaimStatuses[:min(len(s.ResourceClaimStatuses), maxContainers)], InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
+		Phase: s.Phase, Reason: cut(s.Reason, maxName), Message: cut(s.Message, maxMessage),
+		StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
+		ResourceClaimStatuses: s.ResourceClaimStatuses[:min(len(s.ResourceClaimStatuses), maxContainers)],
+		InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
 	}
 }
 
@@ -139,7 +141,8 @@ func statusesOf(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, min(len(list), maxContainers))
 	for i := range out {
 		s := &list[i]
-		out[i] = corev1.ContainerStatus{Name: s.Name, State: stateOf(s.State), LastTerminationState: stateOf(s.LastTerminationState), RestartCount: s.RestartCount, Started: s.Started}
+		out[i] = corev1.ContainerStatus{Name: s.Name, State: stateOf(s.State),
+			LastTerminationState: stateOf(s.LastTerminationState), RestartCount: s.RestartCount, Started: s.Started}
 	}
 	return out
 }

@@ -61,7 +61,8 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 	p.holder = &holder{
 		promised: promised,
 		given:    unique.Make(text(given)), owner: unique.Make(text(ownerOf(pod, label))), status: text(statusOf(&pod.Status)),
-		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp, ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp,
+		ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 	if promised { // else its author wrote it
 		p.holder.observed = observedOn(pod)
@@ -71,7 +72,8 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 
 func bare(pod *corev1.Pod) *Pod {
 	node := pod.Spec.NodeName[:min(len(pod.Spec.NodeName), maxName)]
-	return &Pod{Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID, namespace: unique.Make(pod.Namespace), node: unique.Make(node)}
+	return &Pod{Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID,
+		namespace: unique.Make(pod.Namespace), node: unique.Make(node)}
 }
 
 // size is the memory of the pod alone; 0: little more than its name. Templates count as its own, though others may
@@ -139,7 +141,8 @@ func (p *Pod) Read() (*corev1.Pod, error) {
 }
 
 func (p *holder) read(pod *corev1.Pod, node string) error {
-	err := errors.Join(pod.Unmarshal([]byte(p.given.Value())), pod.ObjectMeta.Unmarshal([]byte(p.owner.Value())), pod.Status.Unmarshal([]byte(p.status)))
+	err := errors.Join(pod.Unmarshal([]byte(p.given.Value())), pod.ObjectMeta.Unmarshal([]byte(p.owner.Value())),
+		pod.Status.Unmarshal([]byte(p.status)))
 	pod.CreationTimestamp, pod.DeletionTimestamp = p.created, p.deleted.DeepCopy()
 	p.observed.write(pod, node)
 	return err

@@ -35,9 +35,11 @@ func newCollector(e *Exporter) *collector {
 			"Memory is in bytes. Exported by the leader; at most 5000.", labels...),
 		used:     desc("quota_used", "Charge of living pods against a limit, as last counted.", labels...),
 		reserved: desc("quota_reserved", "Reservations of admitted pods that are not counted yet.", labels...),
-		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
-		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, times seconds. "+
-			"It starts at 0 with each new leader.", "namespace"),
+		charge: desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.",
+			"namespace", "dimension"),
+		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total",
+			"GPU memory charged to the pods of a namespace with a quota, times seconds. "+
+				"It starts at 0 with each new leader.", "namespace"),
 		unmanaged: desc("unmanaged_pods", "Living pods without a slice, created without a review; they count as whole devices.", "namespace"),
 	}
 }

@@ -37,7 +37,8 @@ type Exporter struct {
 
 // New prepares an Exporter and registers its metrics, which have no series until Run.
 func New(o Options) (*Exporter, error) {
-	e := &Exporter{options: o, unmanaged: newUnmanagedPods(o.Client, o.Log), sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
+	e := &Exporter{options: o, unmanaged: newUnmanagedPods(o.Client, o.Log),
+		sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
 	if err := o.Registerer.Register(newCollector(e)); err != nil {
 		return nil, fmt.Errorf("register the quota metrics: %w", err)
 	}

@@ -54,7 +54,8 @@ func NewAuditor(o Options) *Auditor {
 	return &Auditor{options: o, reader: Reader{Client: client, InputOf: o.InputOf, PageSize: podsPerPage}, store: Store{client}}
 }
 
-// firstAudit is how long a new leader waits: the one before may have audited a moment ago, and replicas of a rollout lead one after the other.
+// firstAudit is how long a new leader waits: the one before may have audited a moment ago,
+// and replicas of a rollout lead one after the other.
 const firstAudit = 5 * time.Minute
 
 // A failed audit is repeated after retryFirst, then each time after twice as long, up to the interval or retryMost.
@@ -107,7 +108,8 @@ func (a *Auditor) audit(ctx context.Context) (err error) {
 	}
 	if !served {
 		if !a.absent {
-			a.options.Log.Info("no reports are written: the cluster has no API " + APIVersion + "; install the CustomResourceDefinitions of openreports.io")
+			a.options.Log.Info("no reports are written: the cluster has no API " +
+				APIVersion + "; install the CustomResourceDefinitions of openreports.io")
 		}
 		a.absent = true
 		return nil
@@ -153,7 +155,8 @@ func (a *Auditor) governed(ctx context.Context) ([]governed.Namespace, error) {
 			return nil, fmt.Errorf("read which namespaces are reviewed: %w", err)
 		}
 		for _, w := range c.Webhooks {
-			if selector, err := metav1.LabelSelectorAsSelector(w.NamespaceSelector); err == nil && w.NamespaceSelector != nil && w.Name == webhookOfPods {
+			if selector, err := metav1.LabelSelectorAsSelector(w.NamespaceSelector); err == nil &&
+				w.NamespaceSelector != nil && w.Name == webhookOfPods {
 				selectors = append(selectors, selector)
 			}
 		}

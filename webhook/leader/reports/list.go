@@ -59,7 +59,8 @@ func (r Reader) page(ctx context.Context, namespace, next string, limit int) (ou
 	ctx, release := bounded.Page(ctx)
 	defer release()
 	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
-		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(limit)).Param("continue", next).DoRaw(ctx)
+		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").
+		Param("limit", strconv.Itoa(limit)).Param("continue", next).DoRaw(ctx)
 	if err != nil {
 		return out, err
 	}

@@ -55,7 +55,8 @@ const reportsPerPage = "500"
 // DeleteExcept deletes the Reports that an earlier audit wrote, except in some namespaces.
 func (s Store) DeleteExcept(ctx context.Context, kept func(namespace string) bool) error {
 	for next := ""; ; {
-		text, err := s.Client.Get().AbsPath(reportPath("", "")).SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
+		text, err := s.Client.Get().AbsPath(reportPath("", "")).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
 			Param("labelSelector", labelManagedBy+"="+reportName).Param("limit", reportsPerPage).Param("continue", next).DoRaw(ctx)
 		if err != nil {
 			return fmt.Errorf("list reports: %w", err)

@@ -156,7 +156,8 @@ func atRisk(r *advice.Recommendation) string {
 	if size := sizeOf(r); size > r.Slice {
 		return text + fmt.Sprintf(": %.0f hours of history recommend %s; write the label %s: %q", r.Hours, size, api.LabelMemory, size)
 	}
-	return text + fmt.Sprintf(": it came near it, processes were terminated, or its memory rises without end; see gpuslice recommend -n %s", r.Namespace)
+	return text +
+		fmt.Sprintf(": it came near it, processes were terminated, or its memory rises without end; see gpuslice recommend -n %s", r.Namespace)
 }
 
 // sizeOf is the size at the coverage of the verdict, rounded up; 0: there is none.

@@ -41,7 +41,8 @@ func (k Key) compare(o Key) int {
 		}
 		return 0
 	}
-	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Pool, o.Pool), strings.Compare(k.Label, o.Label), cmp.Compare(rest(k), rest(o)))
+	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Pool, o.Pool),
+		strings.Compare(k.Label, o.Label), cmp.Compare(rest(k), rest(o)))
 }
 
 // Line is the total of the pods of one Key in a Day.

@@ -175,7 +175,8 @@ func (s *session) step(ctx context.Context, pods []held, until Second) error {
 func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot count pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
+			s.Log.Error(fmt.Errorf("panic: %v", p), "cannot count pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name,
+				"stack", string(debug.Stack()))
 			h, settled = nil, true
 		}
 	}()

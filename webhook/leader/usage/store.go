@@ -127,7 +127,8 @@ func (a Amount) GiBHours() float64 { return float64(a.Memory) / mibOfGiB / secon
 func (a Amount) DeviceHours() float64 { return float64(a.Devices) / DeviceUnits / secondsOfHour }
 
 // Read reads the Days from the one of a time until before another time, in their order. unread is why others cannot be read.
-func Read(ctx context.Context, client kubernetes.Interface, namespace string, from, until time.Time) (all []*Day, unread []error, err error) {
+func Read(ctx context.Context, client kubernetes.Interface, namespace string,
+	from, until time.Time) (all []*Day, unread []error, err error) {
 	s := storeIn(client, namespace)
 	err = s.Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
 		if day.Before(days.Start(from)) || !day.Before(until) {
