@@ -12,25 +12,29 @@ import (
 func (e Event) Message() string {
 	switch e.Kind {
 	case NearLimit:
-		return fmt.Sprintf("%s uses %s of its %s slice%s: %s", e.Container, FormatBytes(e.UsedBytes), FormatBytes(e.SliceBytes), on(e.Device), e.Reason)
+		return fmt.Sprintf("%s uses %s of its %s slice%s: %s", e.Container, FormatBytes(e.UsedBytes),
+			FormatBytes(e.SliceBytes), on(e.Device), e.Reason)
 	case BelowLimit:
 		return fmt.Sprintf("%s is back at %s of its %s slice%s", e.Container, FormatBytes(e.UsedBytes), FormatBytes(e.SliceBytes), on(e.Device))
 	case TerminationResult:
 		return e.Outcome.message()
 	case NotTerminated:
-		return fmt.Sprintf("%s uses %s%s and is not terminated: %s", e.Container, share(e.UsedBytes, e.LimitBytes), on(e.Device)+beyond(e.Beyond), e.Reason)
+		return fmt.Sprintf("%s uses %s%s and is not terminated: %s", e.Container,
+			share(e.UsedBytes, e.LimitBytes), on(e.Device)+beyond(e.Beyond), e.Reason)
 	case OOMWithinSlice:
 		return fmt.Sprintf("%s in %s exited while the device was full%s: it used %s of its %s slice, so it did not cause the shortage",
 			name(e.Process), e.Container, on(e.Device), FormatBytes(e.UsedBytes), FormatBytes(e.SliceBytes))
 	case Unmanaged:
-		return fmt.Sprintf("%s in %s uses %s%s without a slice: it is held to what the pod's slices leave", name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
+		return fmt.Sprintf("%s in %s uses %s%s without a slice: it is held to what the pod's slices leave",
+			name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
 	case Unnamed:
 		return fmt.Sprintf("%s uses %s%s in %s: the mounts of its container do not tell the name, so it is held to what the pod's slices leave",
 			name(e.Process), FormatBytes(e.UsedBytes), on(e.Device), e.Container)
 	case OfNobody:
 		return fmt.Sprintf("%s in use%s is nobody's: %s", FormatBytes(e.UsedBytes), on(e.Device), e.Reason)
 	case MemoryNotReleased:
-		return fmt.Sprintf("%s of %s has exited and its memory is still in use%s: another process may share it", name(e.Process), e.Container, on(e.Device))
+		return fmt.Sprintf("%s of %s has exited and its memory is still in use%s: another process may share it",
+			name(e.Process), e.Container, on(e.Device))
 	case NotEnforcing:
 		return fmt.Sprintf("gpuslice cannot enforce this pod's slice%s: %s", on(e.Device), e.Reason)
 	case Enforcing:
@@ -43,7 +47,8 @@ func (e Event) Message() string {
 func (o Order) Message() string {
 	switch {
 	case o.Kind == Confirm:
-		return fmt.Sprintf("%s uses %s%s: sampling again before a process is terminated", o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device)+beyond(o.Beyond))
+		return fmt.Sprintf("%s uses %s%s: sampling again before a process is terminated",
+			o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device)+beyond(o.Beyond))
 	case o.DryRun:
 		return "gpuslice is " + o.describe("not terminating (dry run)")
 	}
@@ -61,14 +66,16 @@ func (o Order) describe(verb string) string {
 		victim = "every process"
 	}
 	if o.forIdleness() {
-		return fmt.Sprintf("%s %s in %s: nothing of %s ran on a GPU for %s, since %s, and policy idle.terminate allows no more", verb, victim, o.Container,
+		return fmt.Sprintf("%s %s in %s: nothing of %s ran on a GPU for %s, since %s, and policy idle.terminate allows no more",
+			verb, victim, o.Container,
 			o.Container, FormatPeriod(o.Idle.For), o.Idle.Since.UTC().Format(time.RFC3339))
 	}
 	lasting := ""
 	if o.OverFor >= 50*time.Millisecond {
 		lasting = " for " + FormatDuration(o.OverFor)
 	}
-	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device), lasting+beyond(o.Beyond))
+	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes),
+		on(o.Device), lasting+beyond(o.Beyond))
 }
 
 func (out Outcome) message() string {
@@ -88,7 +95,8 @@ func consequence(l limits.Limits, c limits.Container, limitBytes int64) string {
 	burst := l.Act == limits.ActPressure && c.LimitBytes > c.SliceBytes
 	switch {
 	case burst && limitBytes == c.LimitBytes:
-		return fmt.Sprintf("above %s a process is terminated when the device is nearly full, above %s always", FormatBytes(c.SliceBytes), FormatBytes(c.LimitBytes))
+		return fmt.Sprintf("above %s a process is terminated when the device is nearly full, above %s always",
+			FormatBytes(c.SliceBytes), FormatBytes(c.LimitBytes))
 	case l.Grace >= time.Second:
 		return fmt.Sprintf("a process is terminated once the container uses more than %s for %s", FormatBytes(limitBytes), l.Grace)
 	}

@@ -73,7 +73,8 @@ func (d *Driver) find(ctx context.Context, known []*device) ([]*device, error) {
 	}
 	var found []*device
 	var failures []error
-	for i, opened := range ask(ctx, d, opening, indices, func(at *device, _ bool) ([]*device, error) { return d.openDevice(at.index, known) }) {
+	for i, opened := range ask(ctx, d, opening, indices,
+		func(at *device, _ bool) ([]*device, error) { return d.openDevice(at.index, known) }) {
 		devices := opened.value
 		if opened.err != nil {
 			devices, failures = lost(i, opened.err, known), append(failures, opened.err)

@@ -244,7 +244,8 @@ func (d *Driver) Charge(ctx context.Context, id, cgroup string) (used, limit int
 	named := slices.DeleteFunc(d.found(), func(dev *device) bool {
 		return dev.id != id || dev.missing != nil || dev.instance || !d.has["nvmlDeviceGetMemoryLimits_v1"]
 	})
-	for _, c := range ask(ctx, d, charging, named, func(dev *device, _ bool) (charge, error) { return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil }) {
+	for _, c := range ask(ctx, d, charging, named,
+		func(dev *device, _ bool) (charge, error) { return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil }) {
 		return c.value.used, c.value.limit, c.value.ok && c.err == nil
 	}
 	return 0, 0, false

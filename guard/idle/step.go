@@ -103,7 +103,8 @@ func (n Notice) Message() string {
 	text := fmt.Sprintf("nothing of %s ran on a GPU for %s, and its slice holds %s: delete the pod if nobody needs it",
 		n.Container.Name, guard.FormatPeriod(n.For), held)
 	if l := n.Pod.Limits; l.IdleTerminate > 0 && !l.DryRun {
-		text += fmt.Sprintf("; what it holds of a GPU is terminated after %s of this (policy idle.terminate)", guard.FormatPeriod(l.IdleTerminate))
+		text += fmt.Sprintf("; what it holds of a GPU is terminated after %s of this (policy idle.terminate)",
+			guard.FormatPeriod(l.IdleTerminate))
 	}
 	return text
 }

@@ -53,7 +53,8 @@ func (l Limits) validateContainers(p *problems) {
 		p.check(!seen[c.Name], "%s.name: %.70q is there twice", at, c.Name)
 		seen[c.Name] = true
 		p.check(c.SliceBytes > 0 && c.SliceBytes <= maxBytes, "%s.slice: %d is not between 1 and %d bytes", at, c.SliceBytes, int64(maxBytes))
-		p.check(c.LimitBytes >= c.SliceBytes && c.LimitBytes <= maxBytes, "%s.limit: %d is not between the slice and %d bytes", at, c.LimitBytes, int64(maxBytes))
+		p.check(c.LimitBytes >= c.SliceBytes && c.LimitBytes <= maxBytes, "%s.limit: %d is not between the slice and %d bytes",
+			at, c.LimitBytes, int64(maxBytes))
 		p.check(c.GPUs >= 1 && c.GPUs <= maxGPUs, "%s.gpus: %d is not between 1 and %d", at, c.GPUs, maxGPUs)
 	}
 }
@@ -71,7 +72,8 @@ func (l Limits) validatePolicy(p *problems) {
 	within(p, "terminationWindow", l.TerminationsWindow, time.Second, 24*time.Hour)
 	within(p, "idleReport", l.IdleReport, 0, 30*24*time.Hour)
 	within(p, "idleTerminate", l.IdleTerminate, 0, 30*24*time.Hour)
-	p.check(l.IdleTerminate == 0 || l.IdleTerminate >= l.IdleReport, "idleTerminate: %s is shorter than idleReport (%s)", l.IdleTerminate, l.IdleReport)
+	p.check(l.IdleTerminate == 0 || l.IdleTerminate >= l.IdleReport, "idleTerminate: %s is shorter than idleReport (%s)",
+		l.IdleTerminate, l.IdleReport)
 	within(p, "interval", l.Interval, 20*time.Millisecond, 5*time.Second)
 	within(p, "fastInterval", l.FastInterval, 20*time.Millisecond, 5*time.Second)
 	p.check(l.FastInterval <= l.Interval, "fastInterval: %s is longer than interval (%s)", l.FastInterval, l.Interval)
@@ -84,7 +86,8 @@ func (l Limits) validateNode(p *problems) {
 	within(p, "maxDeviceBytes", l.MaxDeviceBytes, 0, maxBytes)
 	p.check(l.MaxDeviceBytes == 0 || l.MinDeviceBytes <= l.MaxDeviceBytes,
 		"minDeviceBytes: %d is more than maxDeviceBytes (%d)", l.MinDeviceBytes, l.MaxDeviceBytes)
-	p.check(l.MinDriver == "" || driverVersion.MatchString(l.MinDriver), "minDriver: %.40q is not a driver version such as \"565.57.01\"", l.MinDriver)
+	p.check(l.MinDriver == "" || driverVersion.MatchString(l.MinDriver),
+		"minDriver: %.40q is not a driver version such as \"565.57.01\"", l.MinDriver)
 	p.check(!l.ExpectMPS || l.MPSPipeDirectory != "", "expectMPS: needs mpsPipeDirectory")
 	within(p, "metricsPort", l.MetricsPort, 0, 65535)
 }
@@ -104,5 +107,6 @@ func absolute(p *problems, field, got string) {
 		return
 	}
 	p.check(len(got) <= maxPath && path.IsAbs(got) && path.Clean(got) == got, "%s: %.80q is not a clean absolute path", field, got)
-	p.check(!strings.ContainsAny(got, "$\x00\n") && strings.ToValidUTF8(got, "") == got, "%s: %.80q holds a character that a variable cannot carry", field, got)
+	p.check(!strings.ContainsAny(got, "$\x00\n") && strings.ToValidUTF8(got, "") == got,
+		"%s: %.80q holds a character that a variable cannot carry", field, got)
 }

@@ -37,6 +37,7 @@ func (l *Lateness) Sampled(taken time.Time, pods []limits.Limits) string {
 	if l.until = taken.Add(latePeriod); known {
 		return ""
 	}
-	return fmt.Sprintf("gpuslice enforced no slice on this node for %s, because its agent took no sample of the devices: see how busy the node's CPUs are, "+
-		"and give the agent more with requests.cpu (Helm: agent.resources)", guard.FormatDuration(gap))
+	return fmt.Sprintf(
+		"gpuslice enforced no slice on this node for %s, because its agent took no sample of the devices: see how busy the node's CPUs are, "+
+			"and give the agent more with requests.cpu (Helm: agent.resources)", guard.FormatDuration(gap))
 }

@@ -121,9 +121,11 @@ func (process Process) orphaned(p Pod) string {
 	case process.Member != cgroup.Member{} || p.UID == "":
 		return ""
 	case process.Was.PodUID == p.UID:
-		return fmt.Sprintf("the process of %s that had pid %d has exited, and another may hold it", p.ContainerName(process.Was.ContainerID), process.PID)
+		return fmt.Sprintf("the process of %s that had pid %d has exited, and another may hold it",
+			p.ContainerName(process.Was.ContainerID), process.PID)
 	case process.Has.PodUID == p.UID:
-		return fmt.Sprintf("it was in use before the process of %s began that has pid %d now", p.ContainerName(process.Has.ContainerID), process.PID)
+		return fmt.Sprintf("it was in use before the process of %s began that has pid %d now",
+			p.ContainerName(process.Has.ContainerID), process.PID)
 	case process.Unread:
 		return fmt.Sprintf("the container of pid %d is not known, since too many of its threads have exited", process.PID)
 	}

@@ -108,10 +108,12 @@ func (r Report) Weakest() Holder {
 	return weakest
 }
 
-// Merge is the report with the attempts and readings of another run on the same pool. The attempts of a later run take the place of earlier ones of the same way.
+// Merge is the report with the attempts and readings of another run on the same pool.
+// The attempts of a later run take the place of earlier ones of the same way.
 func (r Report) Merge(later Report) Report {
 	out := r
-	out.Taken, out.Driver, out.Device, out.TotalBytes, out.SliceBytes = later.Taken, later.Driver, later.Device, later.TotalBytes, later.SliceBytes
+	out.Taken, out.Driver, out.Device, out.TotalBytes, out.SliceBytes =
+		later.Taken, later.Driver, later.Device, later.TotalBytes, later.SliceBytes
 	if out.OldDriver = cmp.Or(later.OldDriver, r.OldDriver); !r.Taken.IsZero() && r.Driver != later.Driver {
 		out.OldDriver = cmp.Or(r.Driver, "unknown")
 	}

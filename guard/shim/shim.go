@@ -33,7 +33,8 @@ func replace(path string, content []byte, mode os.FileMode) error {
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(content)
-	for _, next := range []func() error{func() error { return file.Chmod(mode) }, file.Close, func() error { return os.Rename(file.Name(), path) }} {
+	for _, next := range []func() error{
+		func() error { return file.Chmod(mode) }, file.Close, func() error { return os.Rename(file.Name(), path) }} {
 		if err == nil {
 			err = next()
 		}

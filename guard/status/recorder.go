@@ -130,7 +130,8 @@ func (r *Recorder) Use(now time.Time, activities []guard.Activity) (all []idle.N
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recordUtilization(activities)
-	reading := idle.Reading{At: now, Sample: r.last, Activities: activities, Promised: func(uid string) bool { _, ok := r.promised(uid); return ok }}
+	reading := idle.Reading{At: now, Sample: r.last, Activities: activities,
+		Promised: func(uid string) bool { _, ok := r.promised(uid); return ok }}
 	for uid, p := range r.pods {
 		if current, promised := r.promised(uid); promised {
 			var notices []idle.Notice
