@@ -66,7 +66,8 @@ type configurationAPI[T metav1.Object] interface {
 }
 
 // readEach reads the configurations of one kind that exist.
-func readEach[T metav1.Object](ctx context.Context, kind string, names []string, api configurationAPI[T], hooks func(T) []hook) ([]configuration, error) {
+func readEach[T metav1.Object](ctx context.Context, kind string, names []string,
+	api configurationAPI[T], hooks func(T) []hook) ([]configuration, error) {
 	var all []configuration
 	for _, name := range names {
 		found, err := api.Get(ctx, name, metav1.GetOptions{})

@@ -44,7 +44,8 @@ const maxTries = 5
 
 // keepChecking checks until ctx ends: after each change of the configurations or the Secret, after every, and after
 // retryPeriod where the last check failed.
-func keepChecking(ctx context.Context, c Configurations, s SharedSecret, every time.Duration, check func(context.Context, time.Time) error) {
+func keepChecking(ctx context.Context, c Configurations, s SharedSecret,
+	every time.Duration, check func(context.Context, time.Time) error) {
 	changed, wait := watch(ctx, c, s)
 	defer wait()
 	for {

@@ -42,7 +42,8 @@ The same sources, Go and C compiler give the same bytes. SOURCE_DATE_EPOCH sets 
 	cmd.Flags().StringVar(&o.Repository, "repository", "gpuslice", "what the names of the images begin with")
 	cmd.Flags().StringSliceVar(&f.platforms, "platform", []string{"linux/amd64"}, "platforms, of linux/amd64 and linux/arm64")
 	cmd.Flags().StringSliceVar(&f.images, "image", names(recipe.Recipes()), "images to build")
-	cmd.Flags().StringToStringVar(&o.Compilers, "cc", nil, "C compiler for an architecture, ARCH=COMMAND (default: gcc, or Debian's cross compiler)")
+	cmd.Flags().StringToStringVar(&o.Compilers, "cc", nil,
+		"C compiler for an architecture, ARCH=COMMAND (default: gcc, or Debian's cross compiler)")
 	cmd.Flags().StringVar(&o.Debs, "debs", "", "folder that holds Debian's libc6 packages, for machines that cannot fetch them")
 	cmd.Flags().BoolVar(&o.Newest, "newest-libc", false, "where the C library of libc6.yaml is not to be had, take the newest there is")
 	return cmd

@@ -54,11 +54,14 @@ func newCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.Out, "out", "out/release", "folder that takes the release, in the place of what is there")
 	cmd.Flags().StringVar(&o.Repository, "registry", "ghcr.io/gpuslice", "registry and path that the images and the chart will be pushed to")
 	cmd.Flags().StringSliceVar(&images, "platform", platformNames(recipe.Platforms()), "platforms of the images")
-	cmd.Flags().StringToStringVar(&o.Compilers, "cc", nil, "C compiler for an architecture, ARCH=COMMAND (default: gcc, or Debian's cross compiler)")
+	cmd.Flags().StringToStringVar(&o.Compilers, "cc", nil,
+		"C compiler for an architecture, ARCH=COMMAND (default: gcc, or Debian's cross compiler)")
 	cmd.Flags().StringVar(&o.Debs, "debs", "", "folder that holds Debian's libc6 packages, for machines that cannot fetch them")
-	cmd.Flags().StringVar(&o.Key, "key", os.Getenv("COSIGN_KEY"), "file with an ECDSA or Ed25519 key (PEM) that signs the checksums (default: COSIGN_KEY)")
+	cmd.Flags().StringVar(&o.Key, "key", os.Getenv("COSIGN_KEY"),
+		"file with an ECDSA or Ed25519 key (PEM) that signs the checksums (default: COSIGN_KEY)")
 	cmd.Flags().StringVar(&o.Builder, "builder", builder(os.Getenv), "who builds, for the provenance: a URI")
-	cmd.Flags().BoolVar(&o.Dirty, "dirty", false, "make a release of changes that are not committed, or without a section of the changelog: for trials")
+	cmd.Flags().BoolVar(&o.Dirty, "dirty", false,
+		"make a release of changes that are not committed, or without a section of the changelog: for trials")
 	return cmd
 }
 

@@ -36,7 +36,8 @@ func (w *work) writeProgram(p v1.Platform, program recipe.Program) error {
 	if err != nil {
 		return err
 	}
-	document, err := sbom.Document(sbom.Subject{Name: "gpuslice", Version: w.Version, Platform: p.String(), Digest: "sha256:" + a.SHA256, Archive: true,
+	document, err := sbom.Document(sbom.Subject{Name: "gpuslice", Version: w.Version,
+		Platform: p.String(), Digest: "sha256:" + a.SHA256, Archive: true,
 		Created: w.Made(), Contents: []sbom.Component{program.Component}})
 	if err != nil {
 		return err

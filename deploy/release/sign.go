@@ -86,7 +86,8 @@ func (w *work) writeSignature(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write public key: %w", err)
 	}
-	return errors.Join(w.write(sumsFile+".sig", signature), w.write("gpuslice.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})))
+	return errors.Join(w.write(sumsFile+".sig", signature),
+		w.write("gpuslice.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})))
 }
 
 // writeSignatures signs the checksums, and the objects for the registry.

@@ -45,8 +45,10 @@ func sources(ctx context.Context, o Options) (s Sources, err error) {
 	if s.Dirty && !o.Dirty {
 		return s, fmt.Errorf("%w: the checkout has changes: commit them, or set DIRTY=1 for a trial\n%s", errNotReady, changed)
 	}
-	if tagged, err := git(ctx, o.Checkout, "rev-parse", "--verify", "--quiet", "refs/tags/"+o.Version+"^{commit}"); err == nil && tagged != s.Commit && !o.Dirty {
-		return s, fmt.Errorf("%w: tag %s is commit %.12s, and the checkout is at %.12s: check out the tag, or take another version", errNotReady, o.Version, tagged, s.Commit)
+	if tagged, err := git(ctx, o.Checkout, "rev-parse", "--verify", "--quiet", "refs/tags/"+o.Version+"^{commit}"); err == nil &&
+		tagged != s.Commit && !o.Dirty {
+		return s, fmt.Errorf("%w: tag %s is commit %.12s, and the checkout is at %.12s: check out the tag, or take another version",
+			errNotReady, o.Version, tagged, s.Commit)
 	}
 	text, err := os.ReadFile(filepath.Join(o.Checkout, "CHANGELOG.md"))
 	if err != nil {

@@ -30,7 +30,9 @@ func Locked() (Lock, error) {
 
 // String is the text of libc6.yaml.
 func (l Lock) String() string {
-	out := fmt.Sprintf("# The C library in the guard's image. \"go run ./deploy/images lock\" rewrites this file.\nrelease: %q\nversion: %s\nsha256:\n", l.Release, l.Version)
+	out := fmt.Sprintf(
+		"# The C library in the guard's image. \"go run ./deploy/images lock\" rewrites this file.\nrelease: %q\nversion: %s\nsha256:\n",
+		l.Release, l.Version)
 	for _, arch := range Architectures() {
 		out += fmt.Sprintf("  %s: %s\n", arch, l.SHA256[arch])
 	}

@@ -62,7 +62,8 @@ func wanted(at string) bool {
 func dpkgDeb(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-deb", args...).Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("unpack Debian's package of the C library: %w (it comes with the package dpkg, which other distributions have too)", err)
+		return nil, fmt.Errorf(
+			"unpack Debian's package of the C library: %w (it comes with the package dpkg, which other distributions have too)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run dpkg-deb %s: %w", strings.Join(args, " "), err)

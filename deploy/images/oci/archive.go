@@ -39,7 +39,8 @@ func WriteArchive(dir string, w io.Writer) error {
 }
 
 func member(out *tar.Writer, path string, content []byte) error {
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0)}); err != nil {
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path,
+		Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0)}); err != nil {
 		return err
 	}
 	_, err := out.Write(content)

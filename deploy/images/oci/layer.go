@@ -87,7 +87,8 @@ func pack(files map[string]File) ([]byte, error) {
 }
 
 func add(out *tar.Writer, name string, f File) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"), Mode: int64(f.Mode.Perm()), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"),
+		Mode: int64(f.Mode.Perm()), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
 	if f.Mode&fs.ModeSticky != 0 {
 		h.Mode |= 0o1000
 	}

@@ -27,7 +27,8 @@ func Signature(repository string, digest v1.Hash, sign func(text []byte) ([]byte
 		} `json:"critical"`
 		Optional map[string]any `json:"optional"`
 	}
-	payload.Critical.Identity.Reference, payload.Critical.Image.Digest, payload.Critical.Type = repository, digest, "cosign container image signature"
+	payload.Critical.Identity.Reference, payload.Critical.Image.Digest, payload.Critical.Type =
+		repository, digest, "cosign container image signature"
 	text, err := json.Marshal(payload)
 	if err != nil {
 		return Artifact{}, fmt.Errorf("write what is signed: %w", err)
@@ -45,7 +46,8 @@ func Signature(repository string, digest v1.Hash, sign func(text []byte) ([]byte
 		return Artifact{}, fmt.Errorf("sign %s: %w", digest, err)
 	}
 	return Artifact{
-		Name: repository + ":" + digest.Algorithm + "-" + digest.Hex + SignatureSuffix, ConfigType: "application/vnd.oci.image.config.v1+json", Config: config,
+		Name:       repository + ":" + digest.Algorithm + "-" + digest.Hex + SignatureSuffix,
+		ConfigType: "application/vnd.oci.image.config.v1+json", Config: config,
 		ContentType: "application/vnd.dev.cosign.simplesigning.v1+json", Content: text,
 		ContentAnnotations: map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature)},
 	}, nil

@@ -75,7 +75,8 @@ func (r Recipe) build(ctx context.Context, o *Options, p v1.Platform) (oci.Built
 		}
 		layers = append(layers, layer)
 	}
-	image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{r.Program}, User: user, Labels: r.labels(o), Created: o.Made()}, layers...)
+	image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{r.Program},
+		User: user, Labels: r.labels(o), Created: o.Made()}, layers...)
 	if err != nil {
 		return oci.Built{}, err
 	}

@@ -37,7 +37,8 @@ func (r Recipe) compile(ctx context.Context, o *Options, p v1.Platform) ([]byte,
 	defer unlock()
 	o.Say("compiling %s for %s/%s", r.Name, p.OS, p.Architecture)
 	// With gRPC's tracing the linker keeps every method of every Kubernetes type: 20 MB.
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+o.Version, "-o", out, r.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+o.Version, "-o", out, r.Package)
 	cmd.Dir, cmd.Env = o.Checkout, env
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile %s: %w\n%s", r.Package, err, said)
@@ -85,7 +86,8 @@ func (o *Options) Compiler(arch string) (string, error) {
 	}
 	if _, err := exec.LookPath(cc); err != nil {
 		cpu := map[string]string{"amd64": "x86-64", "arm64": "aarch64"}[arch]
-		return "", fmt.Errorf("%w for %s: install %s (Debian: apt-get install gcc-%s-linux-gnu libc6-dev-%s-cross), or name another with --cc %s=COMMAND",
+		return "", fmt.Errorf(
+			"%w for %s: install %s (Debian: apt-get install gcc-%s-linux-gnu libc6-dev-%s-cross), or name another with --cc %s=COMMAND",
 			ErrNoCompiler, arch, cc, cpu, arch, arch)
 	}
 	return cc, nil

@@ -111,7 +111,9 @@ func cLibrary(ctx context.Context, o *Options, arch string) (sbom.Component, map
 	})
 	return sbom.Component{
 		Name: "libc6", Version: found.Version, License: libraryLicense, Digest: found.SHA256,
-		URL:    fmt.Sprintf("pkg:deb/debian/libc6@%s?arch=%s&distro=debian-%s", strings.ReplaceAll(found.Version, "+", "%2B"), arch, lock.Release),
-		Remark: "parts of Debian's package, whose source package is glibc " + found.Version + "; the licences of all parts are in /usr/share/doc/libc6/copyright",
+		URL: fmt.Sprintf("pkg:deb/debian/libc6@%s?arch=%s&distro=debian-%s",
+			strings.ReplaceAll(found.Version, "+", "%2B"), arch, lock.Release),
+		Remark: "parts of Debian's package, whose source package is glibc " +
+			found.Version + "; the licences of all parts are in /usr/share/doc/libc6/copyright",
 	}, files, nil
 }

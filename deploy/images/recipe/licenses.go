@@ -84,7 +84,8 @@ func texts(folder string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, e := range entries {
 		name := strings.ToUpper(e.Name())
-		if !e.Type().IsRegular() || !slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE"}, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if !e.Type().IsRegular() ||
+			!slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE"}, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, e.Name()))

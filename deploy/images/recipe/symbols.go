@@ -36,14 +36,16 @@ func runs(program []byte, libraries map[string]oci.File) error {
 		}
 		versions, ok := defined[s.Library]
 		if !ok {
-			return fmt.Errorf("the program needs %s, which its image does not have: it has %s", s.Library, strings.Join(slices.Sorted(maps.Keys(defined)), ", "))
+			return fmt.Errorf("the program needs %s, which its image does not have: it has %s",
+				s.Library, strings.Join(slices.Sorted(maps.Keys(defined)), ", "))
 		}
 		if !slices.Contains(versions, s.Version) {
 			lacks = append(lacks, s.Name+"@"+s.Version)
 		}
 	}
 	if len(lacks) > 0 {
-		return fmt.Errorf("the program needs a newer C library than its image has (%s): compile it on a system whose C library is not newer than that of deploy/images/debian/libc6.yaml", strings.Join(lacks, ", "))
+		return fmt.Errorf("the program needs a newer C library than its image has (%s): compile it on a system whose C library is not newer than that of deploy/images/debian/libc6.yaml",
+			strings.Join(lacks, ", "))
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 // write places a bundle in the folder of images, after that of an earlier build is gone. It returns nil if there is no
 // image for any platform.
 func (r Recipe) write(o *Options, b oci.Bundle) (*Image, error) {
-	image := &Image{Name: b.Name, Layout: filepath.Join(o.Out, r.Name), Archive: filepath.Join(o.Out, r.Name+".tar"), Sizes: map[string]int64{}}
+	image := &Image{Name: b.Name, Layout: filepath.Join(o.Out, r.Name),
+		Archive: filepath.Join(o.Out, r.Name+".tar"), Sizes: map[string]int64{}}
 	if err := r.clear(o); err != nil || len(b.Images) == 0 {
 		return nil, err
 	}
