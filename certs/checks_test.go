@@ -138,7 +138,8 @@ func TestServingReady(t *testing.T) {
 		if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.check(t.Context(), wallClock()); err == nil || s.Ready() == nil || !strings.Contains(s.Ready().Error(), "templates.gpuslice.dev") {
+		if err := s.check(t.Context(), wallClock()); err == nil || s.Ready() == nil ||
+			!strings.Contains(s.Ready().Error(), "templates.gpuslice.dev") {
 			t.Errorf("ready: %v", s.Ready())
 		}
 	})

@@ -70,7 +70,8 @@ func TestConfigurationsHealOnAPIServer(t *testing.T) {
 		var once sync.Once
 		rotate := func() {
 			annotated := []byte(`{"metadata":{"annotations":{"` + AnnotationRotate + `":"now"}}}`)
-			if _, err := server.Client.CoreV1().Secrets(system).Patch(t.Context(), "gpuslice-authority", "application/merge-patch+json", annotated, metav1.PatchOptions{}); err != nil {
+			if _, err := server.Client.CoreV1().Secrets(system).Patch(t.Context(), "gpuslice-authority",
+				"application/merge-patch+json", annotated, metav1.PatchOptions{}); err != nil {
 				t.Error(err)
 			}
 			for range 4 {

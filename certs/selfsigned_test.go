@@ -29,7 +29,8 @@ func configured() *fake.Clientset {
 	mutating := func(name string) *admissionv1.MutatingWebhookConfiguration {
 		return &admissionv1.MutatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Webhooks:   []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", ClientConfig: config}, {Name: "templates.gpuslice.dev", ClientConfig: config}},
+			Webhooks: []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", ClientConfig: config},
+				{Name: "templates.gpuslice.dev", ClientConfig: config}},
 		}
 	}
 	return fake.NewClientset(mutating(ours), mutating(foreign), &admissionv1.ValidatingWebhookConfiguration{
@@ -214,7 +215,8 @@ func TestSelfSignedReplacement(t *testing.T) {
 			if after, _ := s.GetCertificate(nil); after != before {
 				t.Errorf("%s: the leaf was replaced", name)
 			}
-			if found, err := decodeAuthority(secret(t, client).Data, wallClock()); err != nil || !found.signer.certificate.Equal(s.lastRead.signer.certificate) {
+			if found, err := decodeAuthority(secret(t, client).Data, wallClock()); err != nil ||
+				!found.signer.certificate.Equal(s.lastRead.signer.certificate) {
 				t.Errorf("%s: the Secret holds another authority: %v", name, err)
 			}
 		}

@@ -37,7 +37,8 @@ func TestAgentPod(t *testing.T) {
 		if diff := cmp.Diff(want, c.SecurityContext); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		if !pod.HostPID || pod.HostNetwork || pod.HostIPC || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || len(pod.Containers) != 1 {
+		if !pod.HostPID || pod.HostNetwork || pod.HostIPC ||
+			pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || len(pod.Containers) != 1 {
 			t.Errorf("the pod is %+v", pod)
 		}
 		mounts := map[string]bool{}
@@ -54,13 +55,15 @@ func TestAgentPod(t *testing.T) {
 	})
 	t.Run("is never starved or evicted", func(t *testing.T) {
 		t.Parallel()
-		if _, limited := c.Resources.Limits[corev1.ResourceCPU]; limited || c.Resources.Limits.Memory().String() != "128Mi" || pod.PriorityClassName != "system-node-critical" {
+		if _, limited := c.Resources.Limits[corev1.ResourceCPU]; limited || c.Resources.Limits.Memory().String() != "128Mi" ||
+			pod.PriorityClassName != "system-node-critical" {
 			t.Errorf("limits %v, priority class %q", c.Resources.Limits, pod.PriorityClassName)
 		}
 	})
 	t.Run("runs on every node with GPUs, tainted or not", func(t *testing.T) {
 		t.Parallel()
-		if pod.NodeSelector["nvidia.com/gpu.present"] != "true" || len(pod.Tolerations) != 1 || pod.Tolerations[0] != (corev1.Toleration{Operator: corev1.TolerationOpExists}) {
+		if pod.NodeSelector["nvidia.com/gpu.present"] != "true" || len(pod.Tolerations) != 1 ||
+			pod.Tolerations[0] != (corev1.Toleration{Operator: corev1.TolerationOpExists}) {
 			t.Errorf("node selector %v, tolerations %v", pod.NodeSelector, pod.Tolerations)
 		}
 	})
@@ -79,10 +82,12 @@ func TestAgentRights(t *testing.T) {
 	}
 	account := ofAgent[*corev1.ServiceAccount](t)
 	p := ofAgent[*admissionv1.ValidatingAdmissionPolicy](t)
-	if user := "'system:serviceaccount:" + account.Namespace + ":" + account.Name + "'"; !strings.HasSuffix(p.Spec.MatchConditions[0].Expression, user) {
+	if user := "'system:serviceaccount:" + account.Namespace + ":" + account.Name +
+		"'"; !strings.HasSuffix(p.Spec.MatchConditions[0].Expression, user) {
 		t.Errorf("the policy is about %s, want %s", p.Spec.MatchConditions[0].Expression, user)
 	}
-	if b := ofAgent[*admissionv1.ValidatingAdmissionPolicyBinding](t); b.Spec.PolicyName != p.Name || !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
+	if b := ofAgent[*admissionv1.ValidatingAdmissionPolicyBinding](t); b.Spec.PolicyName != p.Name ||
+		!slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
 		t.Errorf("the binding: %+v", b.Spec)
 	}
 }

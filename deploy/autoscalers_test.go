@@ -40,7 +40,8 @@ func TestAutoscalerPages(t *testing.T) {
 			if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 				t.Errorf("affinity %+v, labels %v: %v", pod.Spec.Affinity, node.Labels, err)
 			}
-			if taint, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, nil, false); found || len(node.Spec.Taints) == 0 {
+			if taint, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+				nil, false); found || len(node.Spec.Taints) == 0 {
 				t.Errorf("taint %v of %v is not tolerated", taint, node.Spec.Taints)
 			}
 			requested := 0
@@ -115,7 +116,8 @@ func karpenterNode(t *testing.T, documents []string) *corev1.Node {
 		}
 	}
 	node := &corev1.Node{}
-	node.Labels, node.Spec.Taints, node.Status.Capacity = pool.Spec.Template.Metadata.Labels, pool.Spec.Template.Spec.Taints, overlay.Spec.Capacity
+	node.Labels, node.Spec.Taints, node.Status.Capacity = pool.Spec.Template.Metadata.Labels,
+		pool.Spec.Template.Spec.Taints, overlay.Spec.Capacity
 	return node
 }
 

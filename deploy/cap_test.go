@@ -40,7 +40,8 @@ func TestCapLines(t *testing.T) {
 			}
 		}
 	}
-	run := exec.CommandContext(t.Context(), python, "-c", script+"\nprint(*calls, sep='\\n')\nprint(os.environ['XLA_PYTHON_CLIENT_MEM_FRACTION'])")
+	run := exec.CommandContext(t.Context(), python, "-c",
+		script+"\nprint(*calls, sep='\\n')\nprint(os.environ['XLA_PYTHON_CLIENT_MEM_FRACTION'])")
 	run.Env = append(os.Environ(), "GPUSLICE_MEMORY_BYTES=4294967296", "GPUSLICE_FRACTION=0.25")
 	out, err := run.CombinedOutput()
 	if err != nil {

@@ -83,7 +83,8 @@ func TestManifests(t *testing.T) {
 	t.Parallel()
 	t.Run("namespaced objects are in the system namespace", func(t *testing.T) {
 		t.Parallel()
-		clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding",
+			"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration"}
 		for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 			kind := object.GetObjectKind().GroupVersionKind().Kind
@@ -110,7 +111,8 @@ func TestManifests(t *testing.T) {
 		if diff := cmp.Diff(map[string]int32{"https": server.Port, "metrics": server.MetricsPort}, ports); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		for _, arg := range []string{fmt.Sprintf("--listen=:%d", server.Port), fmt.Sprintf("--metrics-listen=:%d", server.MetricsPort), "--namespace=" + api.SystemNamespace} {
+		for _, arg := range []string{fmt.Sprintf("--listen=:%d", server.Port),
+			fmt.Sprintf("--metrics-listen=:%d", server.MetricsPort), "--namespace=" + api.SystemNamespace} {
 			if !slices.Contains(container.Args, arg) {
 				t.Errorf("the args %q lack %s", container.Args, arg)
 			}
@@ -142,13 +144,19 @@ func TestManifests(t *testing.T) {
 		}
 		want := map[string]string{
 			"pods.gpuslice.dev": server.PathMutatePods, "templates.gpuslice.dev": server.PathMutateTemplates,
-			"validating pods-open.gpuslice.dev":          server.PathValidatePods,
-			"validating gpus-beside-claims.gpuslice.dev": server.PathValidatePods, "validating claims-open.gpuslice.dev": server.PathValidatePods,
-			"validating extended-resources-open.gpuslice.dev": server.PathValidatePods, "validating extended-resources.gpuslice.dev": server.PathValidatePods,
-			"validating pods.gpuslice.dev": server.PathValidatePods, "validating policies.gpuslice.dev": server.PathValidatePolicies,
-			"validating subresources-open.gpuslice.dev": server.PathValidatePods, "validating subresources.gpuslice.dev": server.PathValidatePods,
-			"validating sliced-pods-open.gpuslice.dev": server.PathValidatePods, "validating sliced-pods.gpuslice.dev": server.PathValidatePods,
-			"validating changed-pods-open.gpuslice.dev": server.PathValidatePods, "validating changed-pods.gpuslice.dev": server.PathValidatePods,
+			"validating pods-open.gpuslice.dev":               server.PathValidatePods,
+			"validating gpus-beside-claims.gpuslice.dev":      server.PathValidatePods,
+			"validating claims-open.gpuslice.dev":             server.PathValidatePods,
+			"validating extended-resources-open.gpuslice.dev": server.PathValidatePods,
+			"validating extended-resources.gpuslice.dev":      server.PathValidatePods,
+			"validating pods.gpuslice.dev":                    server.PathValidatePods,
+			"validating policies.gpuslice.dev":                server.PathValidatePolicies,
+			"validating subresources-open.gpuslice.dev":       server.PathValidatePods,
+			"validating subresources.gpuslice.dev":            server.PathValidatePods,
+			"validating sliced-pods-open.gpuslice.dev":        server.PathValidatePods,
+			"validating sliced-pods.gpuslice.dev":             server.PathValidatePods,
+			"validating changed-pods-open.gpuslice.dev":       server.PathValidatePods,
+			"validating changed-pods.gpuslice.dev":            server.PathValidatePods,
 		}
 		if diff := cmp.Diff(want, paths); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -213,7 +221,8 @@ func TestWebhookConfigurations(t *testing.T) {
 		all := every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks
 		i := slices.IndexFunc(all, func(w admissionv1.ValidatingWebhook) bool { return w.Name == "policies.gpuslice.dev" })
 		w := all[i]
-		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
+		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 ||
+			*w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
 			t.Errorf("failurePolicy %s, timeout %d s, side effects %s", *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
 		}
 		for _, text := range []string{"[object, oldObject]", "'" + api.TenantPolicyName + "'", "'" + api.LabelPolicy + "'"} {
@@ -274,7 +283,8 @@ func TestRBAC(t *testing.T) {
 		line := func(scope string, rules []rbacv1.PolicyRule) {
 			for _, r := range rules {
 				for _, resource := range r.Resources {
-					got = append(got, strings.TrimRight(fmt.Sprintf("%s: %s %s %s", scope, strings.Join(r.Verbs, ","), resource, strings.Join(r.ResourceNames, ",")), " "))
+					got = append(got,
+						strings.TrimRight(fmt.Sprintf("%s: %s %s %s", scope, strings.Join(r.Verbs, ","), resource, strings.Join(r.ResourceNames, ",")), " "))
 				}
 			}
 		}

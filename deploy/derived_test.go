@@ -101,7 +101,8 @@ func derived(t *testing.T) map[string]string {
 	out["chart/values.schema.json"] = valuesSchema(t)
 	out["chart/templates/56-certificate.yaml"] = template("certmanager/certificate.yaml",
 		"# chart: {{- if eq .Values.certificates.source \"cert-manager\" }}\n"+read(t, "certmanager/certificate.yaml")+"# chart: {{- end }}\n")
-	out["chart/templates/57-agent.yaml"] = template("agent/agent.yaml", "# chart: {{- if .Values.agent.enabled }}\n"+read(t, "agent/agent.yaml")+"# chart: {{- end }}\n")
+	out["chart/templates/57-agent.yaml"] = template("agent/agent.yaml",
+		"# chart: {{- if .Values.agent.enabled }}\n"+read(t, "agent/agent.yaml")+"# chart: {{- end }}\n")
 	samples, err := fs.Glob(deploy.Files, "60-policies/*.yaml")
 	if err != nil {
 		t.Fatal(err)

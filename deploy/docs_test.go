@@ -18,7 +18,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
-// documents are the YAML documents of a block, or of the files that its commands apply. One that leaves something out ("...") is a picture and not a document.
+// documents are the YAML documents of a block, or of the files that its commands apply. One that leaves something out ("...") is a picture
+// and not a document.
 func documents(t *testing.T, b markdown.Block) (all []string) {
 	t.Helper()
 	for _, path := range b.Files() {
@@ -113,7 +114,8 @@ func TestPageDocuments(t *testing.T) {
 	if seen.policies == 0 || seen.objects == 0 || seen.foreign == 0 || seen.parts == 0 {
 		t.Errorf("pages show nothing of some kind, so this test sees too little: %+v", seen)
 	}
-	for _, bad := range []string{"a: 1\na: 2\n", "apiVersion: gpuslice.dev/v1\nmodes: off\n", "apiVersion: v1\nkind: Pod\nspecs: {}\n", "apiVersion: nobody.test/v1\nkind: X\n",
+	for _, bad := range []string{"a: 1\na: 2\n", "apiVersion: gpuslice.dev/v1\nmodes: off\n",
+		"apiVersion: v1\nkind: Pod\nspecs: {}\n", "apiVersion: nobody.test/v1\nkind: X\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpuslice-policy}\ndata: {policy.yaml: \"modes: off\"}\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: any, labels: {gpuslice.dev/policy: \"true\"}}\ndata: {policy.yaml: \"modes: off\"}\n"} {
 		if seen.check(bad) == nil {

@@ -45,7 +45,8 @@ func TestFilesToApply(t *testing.T) {
 				t.Errorf("deploy/%s: %v", name, err)
 			}
 			var c corev1.ConfigMap
-			if err := yaml.Unmarshal([]byte(document), &c); err == nil && c.Kind == "ConfigMap" && (c.Namespace != api.SystemNamespace || c.Labels[api.LabelPolicy] != "true") {
+			if err := yaml.Unmarshal([]byte(document), &c); err == nil && c.Kind == "ConfigMap" &&
+				(c.Namespace != api.SystemNamespace || c.Labels[api.LabelPolicy] != "true") {
 				t.Errorf("deploy/%s: %s is no policy of the installation", name, c.Name)
 			}
 		}

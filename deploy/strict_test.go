@@ -47,7 +47,8 @@ func variable(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, name strin
 // withoutOtherSystems takes the words of other systems, which request nothing by themselves, out of the mutating webhook's condition.
 func withoutOtherSystems(t *testing.T, expression string) string {
 	t.Helper()
-	from, to := strings.Index(expression, "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"), strings.Index(expression, "(oldObject != null")
+	from, to := strings.Index(expression, "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"),
+		strings.Index(expression, "(oldObject != null")
 	if from < 0 || to < from {
 		t.Fatalf("the condition does not know other systems: %s", expression)
 	}
@@ -71,7 +72,8 @@ func TestStrict(t *testing.T) {
 		// What a claim takes the policy cannot tell: pods that claim other devices are not held to it.
 		expression := strings.ReplaceAll(withoutOtherSystems(t, want.Expression), "object.spec.?resourceClaims.orValue([]).size() > 0 ||", "")
 		// It denies pods with more entries than it looks at, where the webhook reviews them: so it looks at more.
-		if diff := cmp.Diff(strings.Fields(expression), strings.Fields(strings.ReplaceAll(conditions[i].Expression, "> 2000", "> 500"))); diff != "" {
+		if diff := cmp.Diff(strings.Fields(expression),
+			strings.Fields(strings.ReplaceAll(conditions[i].Expression, "> 2000", "> 500"))); diff != "" {
 			t.Errorf("(-webhook +policy)\n%s", diff)
 		}
 	})
@@ -96,7 +98,8 @@ func TestStrict(t *testing.T) {
 		t.Parallel()
 		p := policyNamed(t, strictPolicy)
 		env := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.Containers[0].Env
-		if image := (corev1.EnvVar{Name: "GPUSLICE_GUARD_IMAGE", Value: strings.Trim(variable(t, p, "guardImage"), "'")}); !slices.Contains(env, image) {
+		if image := (corev1.EnvVar{Name: "GPUSLICE_GUARD_IMAGE", Value: strings.Trim(variable(t, p, "guardImage"), "'")}); !slices.Contains(
+			env, image) {
 			t.Errorf("the Deployment's %v lack %v", env, image)
 		}
 		for _, name := range []string{limits.CheckContainer, limits.GuardContainer} {
@@ -108,7 +111,8 @@ func TestStrict(t *testing.T) {
 	t.Run("knows recorders by name, program and volume", func(t *testing.T) {
 		t.Parallel()
 		recorders := variable(t, policyNamed(t, strictPolicy), "recorders")
-		for _, words := range []string{"'^" + limits.RecordContainer + "[0-9]+$'", "'" + limits.ShimProgram + "'", "'" + limits.RecordOption + "'", "'" + limits.ShimFolder + "'", "'" + limits.ShimVolume + "'"} {
+		for _, words := range []string{"'^" + limits.RecordContainer + "[0-9]+$'", "'" + limits.ShimProgram + "'",
+			"'" + limits.RecordOption + "'", "'" + limits.ShimFolder + "'", "'" + limits.ShimVolume + "'"} {
 			if !strings.Contains(recorders, words) {
 				t.Errorf("%s is not among what a recorder has: %s", words, recorders)
 			}
@@ -179,7 +183,8 @@ func TestAdmissionPolicies(t *testing.T) {
 		if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 			t.Errorf("%s", ours)
 		}
-		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-conditions", "gpuslice-own-ledgers", "gpuslice-own-templates", "gpuslice-own-reports", "gpuslice-own-names", "gpuslice-own-quotas", "gpuslice-own-events"} {
+		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-conditions", "gpuslice-own-ledgers", "gpuslice-own-templates",
+			"gpuslice-own-reports", "gpuslice-own-names", "gpuslice-own-quotas", "gpuslice-own-events"} {
 			own := policyNamed(t, policy).Spec.MatchConditions
 			if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
 				t.Errorf("%s: %+v", policy, own)
@@ -199,7 +204,9 @@ func TestAdmissionPolicies(t *testing.T) {
 			return s != nil && slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return cmp.Equal(r, bypass) })
 		}
 		for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
-			if reviewsPods := slices.ContainsFunc(w.Rules, func(r admissionv1.RuleWithOperations) bool { return strings.HasPrefix(r.Resources[0], "pods") }); reviewsPods && !has(w.NamespaceSelector) {
+			if reviewsPods := slices.ContainsFunc(w.Rules, func(r admissionv1.RuleWithOperations) bool {
+				return strings.HasPrefix(r.Resources[0], "pods")
+			}); reviewsPods && !has(w.NamespaceSelector) {
 				t.Errorf("%s goes on denying", w.Name)
 			}
 		}
@@ -264,7 +271,8 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 		entry  *admissionv1.ValidatingWebhook
 		policy admissionv1.FailurePolicyType
 		fail   metav1.LabelSelectorRequirement
-	}{{&closed, admissionv1.Fail, fail(metav1.LabelSelectorOpNotIn, elsewhere...)}, {&open, admissionv1.Ignore, fail(metav1.LabelSelectorOpIn)}} {
+	}{{&closed, admissionv1.Fail, fail(metav1.LabelSelectorOpNotIn, elsewhere...)},
+		{&open, admissionv1.Ignore, fail(metav1.LabelSelectorOpIn)}} {
 		if *tt.entry.FailurePolicy != tt.policy {
 			t.Errorf("%s: failurePolicy %s", tt.entry.Name, *tt.entry.FailurePolicy)
 		}

@@ -11,7 +11,8 @@ import (
 )
 
 // TestTroubleshootingTexts looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in
-// the items of lists and the rows of tables that begin with code, in the sources and in what the scenarios want. "..." stands for what differs.
+// the items of lists and the rows of tables that begin with code, in the sources and in what the scenarios want. "..." stands for what
+// differs.
 func TestTroubleshootingTexts(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("TROUBLESHOOTING.md")
@@ -64,7 +65,8 @@ func sources(t *testing.T) string {
 		switch {
 		case err != nil || d.IsDir():
 			return err
-		case strings.HasSuffix(path, ".txtar"), strings.HasPrefix(path, "deploy/") && strings.HasSuffix(path, ".yaml"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+		case strings.HasSuffix(path, ".txtar"), strings.HasPrefix(path, "deploy/") && strings.HasSuffix(path, ".yaml"),
+			strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			text, err := fs.ReadFile(root, path)
 			all.Write(text)
 			return err

@@ -16,7 +16,8 @@ import (
 )
 
 // TestPagePods decides the pods of pages: a block "text tried on NODES" is what becomes of the last pod
-// above it, under the last policy above it, on those nodes of test/scenarios (see scenarios.Tried). "..." at the end of a line stands for its rest.
+// above it, under the last policy above it, on those nodes of test/scenarios (see scenarios.Tried). "..." at the end of a line stands for
+// its rest.
 func TestPagePods(t *testing.T) {
 	t.Parallel()
 	tried := 0

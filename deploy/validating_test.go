@@ -88,7 +88,8 @@ func TestValidatingEntries(t *testing.T) {
 		if *beside.FailurePolicy != admissionv1.Fail || *claims.FailurePolicy != admissionv1.Ignore {
 			t.Errorf("failurePolicy %s, and of claims alone %s", *beside.FailurePolicy, *claims.FailurePolicy)
 		}
-		beside.Name, beside.MatchConditions, beside.FailurePolicy, claims.Name, claims.MatchConditions, claims.FailurePolicy = "", nil, nil, "", nil, nil
+		beside.Name, beside.MatchConditions, beside.FailurePolicy,
+			claims.Name, claims.MatchConditions, claims.FailurePolicy = "", nil, nil, "", nil, nil
 		if diff := cmp.Diff(beside, claims); diff != "" {
 			t.Errorf("they differ in more (-beside claims +claims)\n%s", diff)
 		}
@@ -100,7 +101,8 @@ func TestValidatingEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(validating(t))
-		for _, want := range []string{fmt.Sprintf("one path for each webhook, at most %d:\n", n), fmt.Sprintf("and so on, to /webhooks/%d\n", n-1)} {
+		for _, want := range []string{fmt.Sprintf("one path for each webhook, at most %d:\n", n),
+			fmt.Sprintf("and so on, to /webhooks/%d\n", n-1)} {
 			if !strings.Contains(string(page), want) {
 				t.Errorf("it has no %q", want)
 			}
@@ -116,7 +118,8 @@ func TestValidatingEntries(t *testing.T) {
 			t.Errorf("(-new +changed)\n%s", diff)
 		}
 		created, updated := validating(t)["pods.gpuslice.dev"].Rules[0], changed.Rules[0]
-		if diff := cmp.Diff([][]admissionv1.OperationType{{admissionv1.Create}, {admissionv1.Update}}, [][]admissionv1.OperationType{created.Operations, updated.Operations}); diff != "" {
+		if diff := cmp.Diff([][]admissionv1.OperationType{{admissionv1.Create}, {admissionv1.Update}},
+			[][]admissionv1.OperationType{created.Operations, updated.Operations}); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if diff := cmp.Diff(created.Rule, updated.Rule); diff != "" {

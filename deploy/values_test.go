@@ -108,7 +108,8 @@ func TestOtherNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var allowed []string
-	for prefix, s := range map[string]schema{"": root, "podDisruptionBudget.": root.Properties["podDisruptionBudget"], "serviceAccount.": root.Properties["serviceAccount"]} {
+	for prefix, s := range map[string]schema{"": root, "podDisruptionBudget.": root.Properties["podDisruptionBudget"],
+		"serviceAccount.": root.Properties["serviceAccount"]} {
 		for pattern := range s.Patterns {
 			for name := range strings.SplitSeq(strings.Trim(pattern, "^()$"), "|") {
 				allowed = append(allowed, prefix+name)

@@ -31,7 +31,8 @@ func TestRun(t *testing.T) {
 			{"help of push", "push --help", exitDone, "go run ./deploy/images push registry.example.com/gpuslice"},
 			{"an unknown flag", "build --fast", exitUsage, "--fast (images build --help)"},
 			{"a platform that there is none for", "build --platform windows/amd64", exitUsage, `platform "windows/amd64"`},
-			{"an image that there is none of", "build --image scheduler", exitUsage, `there is no image "scheduler": there are webhook, guard, agent`},
+			{"an image that there is none of", "build --image scheduler", exitUsage,
+				`there is no image "scheduler": there are webhook, guard, agent`},
 			{"nowhere to push to", "push", exitUsage, "images push --help"},
 			{"nothing to push", "push --from " + empty + " registry.example.com/x", exitFailed, "build them first"},
 		} {
@@ -60,11 +61,13 @@ func TestPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := t.TempDir()
-		digest, err := (oci.Bundle{Name: "gpuslice/guard:v1", Images: []oci.Built{{Platform: p, Image: image}}}).WriteLayout(filepath.Join(from, "guard"))
+		digest, err := (oci.Bundle{Name: "gpuslice/guard:v1", Images: []oci.Built{{Platform: p, Image: image}}}).WriteLayout(
+			filepath.Join(from, "guard"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		packed := oci.Artifact{Name: "gpuslice/charts/gpuslice:1.0.0", ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: []byte("{}")}
+		packed := oci.Artifact{Name: "gpuslice/charts/gpuslice:1.0.0",
+			ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: []byte("{}")}
 		packedDigest, err := packed.WriteLayout(filepath.Join(from, "charts", "gpuslice"))
 		if err != nil {
 			t.Fatal(err)

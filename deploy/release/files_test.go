@@ -53,8 +53,9 @@ func madeOf(t *testing.T, key string) *work {
 		info := &buildinfo.BuildInfo{GoVersion: "go1.26.0", Path: "github.com/gpuslice/gpuslice/cmd/gpuslice"}
 		info.Main.Path = "github.com/gpuslice/gpuslice"
 		program := recipe.Program{
-			Content: content, Component: sbom.Program(info, w.Version, fmt.Sprintf("%x", sha256.Sum256(content)), func(string) string { return "MIT" }),
-			Licenses: map[string]map[string]string{info.Main.Path: {"LICENSE": "ours"}, "example.com/other": {"COPYING": "theirs"}},
+			Content:   content,
+			Component: sbom.Program(info, w.Version, fmt.Sprintf("%x", sha256.Sum256(content)), func(string) string { return "MIT" }),
+			Licenses:  map[string]map[string]string{info.Main.Path: {"LICENSE": "ours"}, "example.com/other": {"COPYING": "theirs"}},
 		}
 		if err := w.writeProgram(p, program); err != nil {
 			t.Fatal(err)
@@ -308,7 +309,8 @@ func TestChart(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(chart.Annotations["artifacthub.io/changes"]), &listed); err != nil {
 			t.Fatal(err)
 		}
-		if chart.Name != "gpuslice" || chart.Version != "1.2.3" || chart.AppVersion != "v1.2.3" || len(images) != len(recipe.Recipes()) || len(listed) != 3 {
+		if chart.Name != "gpuslice" || chart.Version != "1.2.3" || chart.AppVersion != "v1.2.3" ||
+			len(images) != len(recipe.Recipes()) || len(listed) != 3 {
 			t.Errorf("%+v", chart)
 		}
 		type image struct{ Repository, Digest string }
@@ -355,7 +357,8 @@ func TestProvenance(t *testing.T) {
 		if err := json.Unmarshal([]byte(files[w.named("provenance.json")]), &p); err != nil {
 			t.Fatal(err)
 		}
-		if p.Type != "https://in-toto.io/Statement/v1" || p.PredicateType != "https://slsa.dev/provenance/v1" || p.Predicate.RunDetails.Builder.ID != w.Builder {
+		if p.Type != "https://in-toto.io/Statement/v1" || p.PredicateType != "https://slsa.dev/provenance/v1" ||
+			p.Predicate.RunDetails.Builder.ID != w.Builder {
 			t.Errorf("%+v", p)
 		}
 		subjects := map[string]string{}
@@ -363,7 +366,8 @@ func TestProvenance(t *testing.T) {
 			subjects[s.Name] = s.Digest["sha256"]
 		}
 		for name, text := range files {
-			if filepath.Dir(name) == "." && name != w.named("provenance.json") && name != sumsFile && subjects[name] != fmt.Sprintf("%x", sha256.Sum256([]byte(text))) {
+			if filepath.Dir(name) == "." && name != w.named("provenance.json") && name != sumsFile &&
+				subjects[name] != fmt.Sprintf("%x", sha256.Sum256([]byte(text))) {
 				t.Errorf("%s has the digest %q", name, subjects[name])
 			}
 		}
@@ -371,7 +375,8 @@ func TestProvenance(t *testing.T) {
 			t.Errorf("%v", subjects)
 		}
 		build := p.Predicate.BuildDefinition
-		if len(build.ResolvedDependencies) != 2 || build.ResolvedDependencies[0].Digest["gitCommit"] != w.sources.Commit || !strings.HasPrefix(build.InternalParameters.Tools["go"], "go version go1") {
+		if len(build.ResolvedDependencies) != 2 || build.ResolvedDependencies[0].Digest["gitCommit"] != w.sources.Commit ||
+			!strings.HasPrefix(build.InternalParameters.Tools["go"], "go version go1") {
 			t.Errorf("%+v", build)
 		}
 	})

@@ -39,7 +39,8 @@ func trial(t *testing.T, at string) Options {
 	}
 	here := []v1.Platform{{OS: runtime.GOOS, Architecture: runtime.GOARCH}}
 	return Options{
-		Options: recipe.Options{Version: "v0.0.0-test", Checkout: from, Out: filepath.Join(t.TempDir(), "release"), Cache: filepath.Join(cache, "images"),
+		Options: recipe.Options{Version: "v0.0.0-test", Checkout: from,
+			Out: filepath.Join(t.TempDir(), "release"), Cache: filepath.Join(cache, "images"),
 			Environment: environment, Repository: at, Platforms: here, Newest: true, Say: t.Logf},
 		Programs: here, Key: pkcs8(t, ecKey(t)), Builder: "https://example.com/builder", Dirty: true,
 	}
@@ -78,7 +79,8 @@ func TestRelease(t *testing.T) {
 		if err := os.WriteFile(program, []byte(members["gpuslice"]), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || string(out) != "gpuslice v0.0.0-test\n" {
+		if out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil ||
+			string(out) != "gpuslice v0.0.0-test\n" {
 			t.Errorf("%q, %v", out, err)
 		}
 		if members["licenses/github.com/spf13/cobra/LICENSE.txt"] == "" || members["licenses/std/LICENSE"] == "" {
@@ -91,7 +93,8 @@ func TestRelease(t *testing.T) {
 	}
 	for _, part := range parts {
 		for _, suffix := range []string{"", oci.SignatureSuffix} {
-			if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)+suffix), oci.Destination{Repository: o.Repository + "/" + part}); err != nil {
+			if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)+suffix),
+				oci.Destination{Repository: o.Repository + "/" + part}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -114,9 +117,11 @@ func TestRelease(t *testing.T) {
 		sameImages(t, files["install.yaml"], references[:2])
 	})
 	t.Run("helm renders the chart from the registry", func(t *testing.T) {
-		rendered := helm(t, "template", "gpuslice", "oci://"+o.Repository+"/"+chartPath, "--version=0.0.0-test", "--plain-http", "--set=agent.enabled=true")
+		rendered := helm(t, "template", "gpuslice", "oci://"+o.Repository+"/"+chartPath,
+			"--version=0.0.0-test", "--plain-http", "--set=agent.enabled=true")
 		sameImages(t, rendered, references[:3])
-		if shown := helm(t, "show", "chart", filepath.Join(o.Out, "gpuslice-0.0.0-test.tgz")); !strings.Contains(shown, "appVersion: v0.0.0-test") {
+		if shown := helm(t, "show", "chart",
+			filepath.Join(o.Out, "gpuslice-0.0.0-test.tgz")); !strings.Contains(shown, "appVersion: v0.0.0-test") {
 			t.Error(shown)
 		}
 	})

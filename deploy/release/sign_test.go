@@ -76,7 +76,8 @@ func openssl(t *testing.T, dir string) error {
 	}
 	cmd := exec.Command("openssl", "dgst", "-sha256", "-verify", "gpuslice.pub", "-signature", "SHA256SUMS.sig", "SHA256SUMS")
 	if public, err := os.ReadFile(filepath.Join(dir, "gpuslice.pub")); err != nil || len(public) < 150 { // Ed25519's is short
-		cmd = exec.Command("openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "gpuslice.pub", "-rawin", "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
+		cmd = exec.Command("openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "gpuslice.pub", "-rawin",
+			"-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
 	}
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()

@@ -31,7 +31,8 @@ func TestLock(t *testing.T) {
 	})
 	t.Run("an architecture without a package is an error", func(t *testing.T) {
 		t.Parallel()
-		if _, err := (Store{Say: t.Logf}).Find(t.Context(), Lock{Version: "2.0"}, "s390x"); err == nil || !strings.Contains(err.Error(), "s390x") {
+		if _, err := (Store{Say: t.Logf}).Find(t.Context(), Lock{Version: "2.0"}, "s390x"); err == nil ||
+			!strings.Contains(err.Error(), "s390x") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -122,7 +123,9 @@ func pack(t *testing.T, paths ...string) Package {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte("Package: libc6\nVersion: 2.0\nArchitecture: arm64\nMaintainer: nobody <n@example.test>\nDescription: for a test\n"), 0o644); err != nil {
+		if err := os.WriteFile(at,
+			[]byte("Package: libc6\nVersion: 2.0\nArchitecture: arm64\nMaintainer: nobody <n@example.test>\nDescription: for a test\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,11 +140,13 @@ func TestLibraries(t *testing.T) {
 	t.Parallel()
 	t.Run("the image takes the libraries and their licenses", func(t *testing.T) {
 		t.Parallel()
-		paths := []string{"/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1", "/etc/ld.so.conf.d/aarch64-linux-gnu.conf", "/usr/share/doc/libc6/copyright"}
+		paths := []string{"/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1",
+			"/etc/ld.so.conf.d/aarch64-linux-gnu.conf", "/usr/share/doc/libc6/copyright"}
 		for _, l := range Libraries() {
 			paths = append(paths, "/lib/aarch64-linux-gnu/"+l)
 		}
-		p := pack(t, append(paths, "/lib/aarch64-linux-gnu/libnsl.so.1", "/usr/lib/aarch64-linux-gnu/gconv/EUC-JP.so", "/usr/share/doc/libc6/changelog.gz")...)
+		p := pack(t, append(paths, "/lib/aarch64-linux-gnu/libnsl.so.1",
+			"/usr/lib/aarch64-linux-gnu/gconv/EUC-JP.so", "/usr/share/doc/libc6/changelog.gz")...)
 		files, err := p.Files(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +160,8 @@ func TestLibraries(t *testing.T) {
 	})
 	t.Run("a package without a library is an error", func(t *testing.T) {
 		t.Parallel()
-		if _, err := pack(t, "/lib/libc.so.6", "/usr/share/doc/libc6/copyright").Files(t.Context()); err == nil || !strings.Contains(err.Error(), "libdl.so.2") {
+		if _, err := pack(t, "/lib/libc.so.6", "/usr/share/doc/libc6/copyright").Files(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "libdl.so.2") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -31,7 +31,8 @@ func twoPlatforms(t *testing.T) Bundle {
 			t.Fatal(err)
 		}
 		p := v1.Platform{OS: "linux", Architecture: arch}
-		image, err := Image(Config{Platform: p, Entrypoint: []string{"/program"}, User: "65532:65532", Labels: b.Labels, Created: time.Unix(7, 0)}, layer)
+		image, err := Image(Config{Platform: p, Entrypoint: []string{"/program"},
+			User: "65532:65532", Labels: b.Labels, Created: time.Unix(7, 0)}, layer)
 		if err != nil {
 			t.Fatal(err)
 		}

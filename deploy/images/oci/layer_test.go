@@ -36,7 +36,8 @@ func TestLayer(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%s %#o %d:%d%s%s %d %s", h.Name, h.Mode, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime.Unix(), h.Linkname))
 		}
-		want := []string{"a/ 0755 0:0 0 ", "a/link 0777 0:0 0 /b/program", "a/text 0644 0:0 0 ", "b/ 0755 0:0 0 ", "b/program 0755 0:0 0 ", "tmp/ 01777 0:0 0 "}
+		want := []string{"a/ 0755 0:0 0 ", "a/link 0777 0:0 0 /b/program", "a/text 0644 0:0 0 ",
+			"b/ 0755 0:0 0 ", "b/program 0755 0:0 0 ", "tmp/ 01777 0:0 0 "}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

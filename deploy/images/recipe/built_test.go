@@ -134,14 +134,16 @@ func checkFiles(t *testing.T, r Recipe, files map[string]file) {
 			t.Errorf("%s has mode %#o and belongs to %d:%d", path, f.Mode, f.Uid, f.Gid)
 		}
 		if !strings.HasPrefix(path, "/usr/share/licenses/") {
-			got = append(got, strings.NewReplacer("x86_64", "CPU", "x86-64", "CPU", "aarch64", "CPU", ".so.2", ".so.N", "CPU.so.1", "CPU.so.N", "/lib64/", "/lib/").Replace(path))
+			got = append(got, strings.NewReplacer("x86_64", "CPU", "x86-64", "CPU", "aarch64", "CPU", ".so.2", ".so.N",
+				"CPU.so.1", "CPU.so.N", "/lib64/", "/lib/").Replace(path))
 		}
 	}
 	want := []string{"/etc/group", "/etc/passwd", r.Program}
 	if r.LoadsDriver {
 		want = append(want, "/etc/debian_version", "/etc/ld.so.conf", "/etc/ld.so.conf.d/CPU-linux-gnu.conf", "/etc/os-release",
 			"/lib/CPU-linux-gnu/ld-linux-CPU.so.N", "/lib/ld-linux-CPU.so.N", "/usr/share/doc/libc6/copyright", "/var/lib/dpkg/status.d/libc6",
-			"/lib/CPU-linux-gnu/libc.so.6", "/lib/CPU-linux-gnu/libdl.so.N", "/lib/CPU-linux-gnu/libm.so.6", "/lib/CPU-linux-gnu/libpthread.so.0", "/lib/CPU-linux-gnu/librt.so.1")
+			"/lib/CPU-linux-gnu/libc.so.6", "/lib/CPU-linux-gnu/libdl.so.N", "/lib/CPU-linux-gnu/libm.so.6",
+			"/lib/CPU-linux-gnu/libpthread.so.0", "/lib/CPU-linux-gnu/librt.so.1")
 	}
 	for _, beside := range r.Brings {
 		want = append(want, beside.Program)
@@ -195,7 +197,8 @@ func checkSettings(t *testing.T, r Recipe, image v1.Image) {
 		t.Fatal(err)
 	}
 	c := config.Config
-	if c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{r.Program}) || len(c.Cmd) > 0 || len(c.Env) > 0 || config.Created.Unix() != 0 {
+	if c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{r.Program}) ||
+		len(c.Cmd) > 0 || len(c.Env) > 0 || config.Created.Unix() != 0 {
 		t.Errorf("settings %+v, made %s", c, config.Created)
 	}
 	want := map[string]string{"source": "https://github.com/gpuslice/gpuslice", "version": "v0.0.0-test", "revision": "0123abc"}
@@ -232,7 +235,8 @@ func checkDocument(t *testing.T, r Recipe, i Image) {
 			t.Errorf("the licence of %s is not known", p.PackageName)
 		}
 	}
-	want := map[string]string{own + strings.TrimPrefix(r.Package, "."): "Apache-2.0", "std": "BSD-3-Clause", "github.com/prometheus/client_golang": "Apache-2.0"}
+	want := map[string]string{own + strings.TrimPrefix(r.Package, "."): "Apache-2.0", "std": "BSD-3-Clause",
+		"github.com/prometheus/client_golang": "Apache-2.0"}
 	if r.LoadsDriver {
 		want["libc6"] = "LGPL-2.1-or-later"
 	}

@@ -18,15 +18,18 @@ import (
 // example is an image with a program that has two modules linked into it, one of them replaced.
 func example() Subject {
 	info := &buildinfo.BuildInfo{
-		GoVersion: "go1.26.0", Path: "github.com/gpuslice/gpuslice/cmd/guard", Main: debug.Module{Path: "github.com/gpuslice/gpuslice", Version: "(devel)"},
+		GoVersion: "go1.26.0", Path: "github.com/gpuslice/gpuslice/cmd/guard", Main: debug.Module{
+			Path: "github.com/gpuslice/gpuslice", Version: "(devel)"},
 		Deps: []*debug.Module{
-			{Path: "example.test/Old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}},
+			{Path: "example.test/Old", Version: "v1.0.0",
+				Replace: &debug.Module{Path: "example.test/New", Version: "v2.0.0+incompatible", Sum: "h1:x"}},
 			{Path: "example.test/other", Version: "v0.1.0", Sum: "h1:y"},
 		},
 	}
 	program := Program(info, "v1.2.3", "00ff", func(string) string { return "MIT" })
 	library := Component{Name: "libc6", Version: "2.36-9", License: "LGPL-2.1-or-later", URL: "pkg:deb/debian/libc6@2.36-9", Digest: "11ee"}
-	return Subject{Name: "gpuslice/guard", Version: "v1.2.3", Platform: "linux/amd64", Digest: "sha256:22dd", Created: time.Unix(0, 0), Contents: []Component{program, library}}
+	return Subject{Name: "gpuslice/guard", Version: "v1.2.3", Platform: "linux/amd64", Digest: "sha256:22dd",
+		Created: time.Unix(0, 0), Contents: []Component{program, library}}
 }
 
 func TestDocument(t *testing.T) {
@@ -45,7 +48,8 @@ func TestDocument(t *testing.T) {
 		if err := spdxlib.ValidateDocument(doc); err != nil {
 			t.Error(err)
 		}
-		if doc.SPDXVersion != "SPDX-2.3" || doc.DataLicense != "CC0-1.0" || doc.DocumentNamespace != "https://gpuslice.dev/spdx/gpuslice/guard/sha256:22dd" {
+		if doc.SPDXVersion != "SPDX-2.3" || doc.DataLicense != "CC0-1.0" ||
+			doc.DocumentNamespace != "https://gpuslice.dev/spdx/gpuslice/guard/sha256:22dd" {
 			t.Errorf("the document begins with %s, %s, %s", doc.SPDXVersion, doc.DataLicense, doc.DocumentNamespace)
 		}
 		described, err := spdxlib.GetDescribedPackageIDs(doc)
@@ -56,11 +60,13 @@ func TestDocument(t *testing.T) {
 		var names []string
 		for _, p := range doc.Packages {
 			names = append(names, p.PackageName+"@"+p.PackageVersion)
-			if p.FilesAnalyzed || p.PackageDownloadLocation == "" || p.PackageLicenseDeclared == "" || len(p.PackageExternalReferences) != 1 || !ids.MatchString(string(p.PackageSPDXIdentifier)) {
+			if p.FilesAnalyzed || p.PackageDownloadLocation == "" || p.PackageLicenseDeclared == "" || len(p.PackageExternalReferences) != 1 ||
+				!ids.MatchString(string(p.PackageSPDXIdentifier)) {
 				t.Errorf("package %s lacks something: %+v", p.PackageName, p)
 			}
 		}
-		want := []string{"gpuslice/guard@v1.2.3", "github.com/gpuslice/gpuslice/cmd/guard@v1.2.3", "std@1.26.0", "example.test/New@v2.0.0+incompatible",
+		want := []string{"gpuslice/guard@v1.2.3", "github.com/gpuslice/gpuslice/cmd/guard@v1.2.3",
+			"std@1.26.0", "example.test/New@v2.0.0+incompatible",
 			"example.test/other@v0.1.0", "libc6@2.36-9"}
 		if diff := cmp.Diff(want, names); diff != "" {
 			t.Errorf("packages (-want +got)\n%s", diff)
@@ -89,7 +95,8 @@ func TestDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := doc.Packages[0]
-		if got, want := whole.PackageExternalReferences[0].Locator, "pkg:generic/gpuslice@v1.2.3?checksum=sha256%3A22dd"; got != want || whole.PrimaryPackagePurpose != "ARCHIVE" {
+		if got, want := whole.PackageExternalReferences[0].Locator, "pkg:generic/gpuslice@v1.2.3?checksum=sha256%3A22dd"; got != want ||
+			whole.PrimaryPackagePurpose != "ARCHIVE" {
 			t.Errorf("it is a %s at %s, want %s", whole.PrimaryPackagePurpose, got, want)
 		}
 	})
