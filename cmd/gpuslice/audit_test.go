@@ -31,7 +31,8 @@ data: {policy.yaml: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [team-note
 	if err := os.WriteFile(filepath.Join(live, "broken.yaml"), []byte(broken), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server := serve(t, liveWorld{folders: []string{"testdata/live", live}, nodes: "testdata/cluster/nodes.yaml", apis: []string{"openreports.io/v1alpha1"}})
+	server := serve(t, liveWorld{folders: []string{"testdata/live", live},
+		nodes: "testdata/cluster/nodes.yaml", apis: []string{"openreports.io/v1alpha1"}})
 	for _, namespace := range []string{"team-a", "team-notebooks"} {
 		r := &unstructured.Unstructured{}
 		r.SetAPIVersion("openreports.io/v1alpha1")
@@ -52,7 +53,8 @@ data: {policy.yaml: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [team-note
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := client.Resource(schema.GroupVersionResource{Group: "openreports.io", Version: "v1alpha1", Resource: "reports"}).List(t.Context(), metav1.ListOptions{})
+	left, err := client.Resource(schema.GroupVersionResource{Group: "openreports.io", Version: "v1alpha1", Resource: "reports"}).List(
+		t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +88,8 @@ data:
     namespaces: {names: [team-a, team-b, team-c]}
 `
 
-// auditOf serves namespaces that share a budget, with pods, and returns how many of each namespace's pods enforce would deny, by rule. requested
-// is called for each request.
+// auditOf serves namespaces that share a budget, with pods, and returns how many of each namespace's pods enforce would deny, by rule.
+// requested is called for each request.
 func auditOf(t *testing.T, requested func(*url.URL), pods ...map[string]any) map[string]map[string]int {
 	t.Helper()
 	live := t.TempDir()
@@ -129,7 +131,8 @@ func auditOf(t *testing.T, requested func(*url.URL), pods ...map[string]any) map
 // livingPod is a pod that requests a whole GPU.
 func livingPod(namespace, name string, second int) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"namespace": namespace, "name": name, "uid": namespace + name, "creationTimestamp": fmt.Sprintf("2026-01-01T00:00:%02dZ", second)},
+		"metadata": map[string]any{"namespace": namespace, "name": name, "uid": namespace + name,
+			"creationTimestamp": fmt.Sprintf("2026-01-01T00:00:%02dZ", second)},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "busybox", "env": []any{},
 			"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "1"}}}}}}
 }
@@ -153,7 +156,8 @@ func TestAuditOfSharedBudget(t *testing.T) {
 	}
 }
 
-// TestAuditOfLargePod: a pod that the webhook denies by its size alone is denied here too, and takes no room. Without a GPU, the webhook is not asked.
+// TestAuditOfLargePod: a pod that the webhook denies by its size alone is denied here too, and takes no room. Without a GPU, the webhook is
+// not asked.
 func TestAuditOfLargePod(t *testing.T) {
 	large, without := livingPod("team-a", "large", 1), livingPod("team-b", "without", 1)
 	for _, pod := range []map[string]any{large, without} {

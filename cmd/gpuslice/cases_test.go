@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "rewrite the want sections of testdata/c
 
 // TestCases runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
 // files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted. With a
-// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names. Files below
-// metrics are what ports of pods serve.
+// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names.
+// Files below metrics are what ports of pods serve.
 func TestCases(t *testing.T) {
 	names, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -68,7 +68,8 @@ func runCase(t *testing.T, name string) {
 	}
 	t.Chdir(folder)
 	if _, live := sections["live"]; live {
-		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"}, nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"]), metrics: metrics})
+		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"},
+			nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"]), metrics: metrics})
 	}
 	got := outcome(sections["args"], sections["stdin"])
 	if *update {
@@ -87,7 +88,8 @@ func runCase(t *testing.T, name string) {
 // outcome runs one command line. Arguments are separated by blanks.
 func outcome(args, stdin string) map[string]string {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Now: now, Version: "v0.0.0-test"})
+	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...),
+		cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Now: now, Version: "v0.0.0-test"})
 	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
 }
 

@@ -26,7 +26,8 @@ import (
 // TestFleetOnAPIServer makes the world of testdata/fleet.txtar on an API server, with more pods than one page of a list has: the snapshot
 // has what the golden one has, and plan and page print the same of the cluster as of the snapshot.
 func TestFleetOnAPIServer(t *testing.T) {
-	server := cluster.ForTest(t, cluster.Options{Flags: []string{"--disable-admission-plugins=TaintNodesByCondition,Priority,DefaultTolerationSeconds"}})
+	server := cluster.ForTest(t,
+		cluster.Options{Flags: []string{"--disable-admission-plugins=TaintNodesByCondition,Priority,DefaultTolerationSeconds"}})
 	archive, err := txtar.ParseFile("testdata/fleet.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,8 @@ func TestFleetOnAPIServer(t *testing.T) {
 	t.Setenv(clientcmd.RecommendedConfigPathEnvVar, server.Kubeconfig)
 
 	answers := map[string]string{}
-	for _, args := range []string{"snapshot -o fleet.json.gz", "plan -o json", "plan --from fleet.json.gz -o json", "page -o live.html", "page --from fleet.json.gz -o file.html"} {
+	for _, args := range []string{"snapshot -o fleet.json.gz", "plan -o json", "plan --from fleet.json.gz -o json",
+		"page -o live.html", "page --from fleet.json.gz -o file.html"} {
 		answers[args] = liveAnswer(t, args)
 	}
 	if live := answers["plan -o json"]; live != answers["plan --from fleet.json.gz -o json"] || !strings.Contains(live, `"kind": "Plan"`) {
@@ -81,11 +83,13 @@ func TestFleetOnAPIServer(t *testing.T) {
 // leastRights: whoever may list nodes and pods gets a plan, with notes on what it lacks.
 func leastRights(t *testing.T, server *cluster.APIServer, full string) {
 	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "planner"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "planner"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}}}
 	if _, err := server.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "planner"}}}
 	if _, err := server.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -103,7 +107,8 @@ func leastRights(t *testing.T, server *cluster.APIServer, full string) {
 	if diff := cmp.Diff([]any{all.Devices, all.Waiting}, []any{few.Devices, few.Waiting}); diff != "" {
 		t.Errorf("the plan (-administrator +least rights):\n%s", diff)
 	}
-	for _, want := range []string{"pools of dynamic resource allocation are unknown: ", "pools that policies declare are unknown: ", "quotas are unknown: "} {
+	for _, want := range []string{"pools of dynamic resource allocation are unknown: ",
+		"pools that policies declare are unknown: ", "quotas are unknown: "} {
 		if !strings.Contains(strings.Join(few.Notes, "\n"), want) {
 			t.Errorf("no note has %q: %q", want, few.Notes)
 		}
@@ -153,7 +158,8 @@ func create(t *testing.T, server *cluster.APIServer, w liveWorld) {
 		if o.GetKind() == "Namespace" {
 			continue
 		}
-		resource := client.Resource(o.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(o.GetKind()) + "s")).Namespace(o.GetNamespace())
+		resource := client.Resource(o.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(o.GetKind()) + "s")).
+			Namespace(o.GetNamespace())
 		made, err := resource.Create(t.Context(), o, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
@@ -166,7 +172,8 @@ func create(t *testing.T, server *cluster.APIServer, w liveWorld) {
 		}
 	}
 	for i := range 500 {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cpu-%03d", i)}, Spec: corev1.PodSpec{NodeName: "cpu-1", Containers: []corev1.Container{{Name: "main", Image: "web"}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cpu-%03d", i)},
+			Spec: corev1.PodSpec{NodeName: "cpu-1", Containers: []corev1.Container{{Name: "main", Image: "web"}}}}
 		if _, err := server.Client.CoreV1().Pods("free").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -122,8 +122,11 @@ func TestHashedSnapshot(t *testing.T) {
 	for i := range 18_000 {
 		labels[strconv.FormatInt(int64(i), 36)] = ""
 	}
-	pod, err := json.Marshal(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "large", Labels: labels},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}})
+	pod, err := json.Marshal(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "large", Labels: labels},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+				Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +136,8 @@ func TestHashedSnapshot(t *testing.T) {
 	for flag, want := range map[string]string{"": "exit 0", "--hash-names": "exit 0: pods of namespace x"} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag), streamsTo(&out, &errs))
-		if got := fmt.Sprintf("exit %d: %s", code, errs.String()); !strings.HasPrefix(got, want) || flag == "" && strings.Contains(got, "left out") {
+		if got := fmt.Sprintf("exit %d: %s", code, errs.String()); !strings.HasPrefix(got, want) ||
+			flag == "" && strings.Contains(got, "left out") {
 			t.Errorf("%q: %s", flag, got)
 		}
 	}
@@ -176,7 +180,8 @@ func TestSnapshotRights(t *testing.T) {
 func TestPage(t *testing.T) {
 	liveFleet(t)
 	pages := map[string]string{}
-	for _, args := range []string{"snapshot -o fleet.json.gz", "page -o live.html", "page --from fleet.json.gz -o file.html", "page --from fleet.json.gz --compare fleet.json.gz -o two.html"} {
+	for _, args := range []string{"snapshot -o fleet.json.gz", "page -o live.html", "page --from fleet.json.gz -o file.html",
+		"page --from fleet.json.gz --compare fleet.json.gz -o two.html"} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields("gpuslice "+args), streamsTo(&out, &errs)); code != 0 {
 			t.Fatalf("%s: exit %d: %s", args, code, errs.String())

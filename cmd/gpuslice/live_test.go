@@ -133,7 +133,8 @@ func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *u
 	var out, errs bytes.Buffer
 	s := streamsTo(&out, &errs)
 	s.In = bytes.NewReader(text)
-	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes, "--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
+	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes,
+		"--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
 	for _, folder := range w.folders {
 		if file := filepath.Join(folder, "system.yaml"); fileExists(file) {
 			args = append(args, "--policies", file)

@@ -15,8 +15,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// dividable is a cluster with an L4 for each of eight pods and an A100 for each of eight others, none of which needs more than a part, on the A100 a
-// MIG instance.
+// dividable is a cluster with an L4 for each of eight pods and an A100 for each of eight others, none of which needs more than a part, on
+// the A100 a MIG instance.
 func dividable(t *testing.T) string {
 	t.Helper()
 	f := fleet.New(now())
@@ -30,10 +30,13 @@ func dividable(t *testing.T) string {
 		for i := range 8 {
 			name := fmt.Sprintf("%s-%d", p.Name, i)
 			labels := map[string]string{"nvidia.com/gpu.product": p.Product, "nvidia.com/device-plugin.config": "any"}
-			f.Nodes = append(f.Nodes, fleet.Node{Name: name, Labels: labels, GPUs: fleet.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
-				Allocatable: fleet.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, "nvidia.com/gpu": 1}, Offers: []fleet.Offer{{Pool: p.Name, Units: 1}}})
-			f.Pods = append(f.Pods, fleet.Pod{Namespace: "team", Name: name, Node: name, Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1},
-				Slices: []fleet.Slice{{Container: "main", Pool: p.Name, Resource: "nvidia.com/gpu", Count: 1, Memory: 5000, Strategy: strategy}}})
+			f.Nodes = append(f.Nodes,
+				fleet.Node{Name: name, Labels: labels, GPUs: fleet.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
+					Allocatable: fleet.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, "nvidia.com/gpu": 1},
+					Offers:      []fleet.Offer{{Pool: p.Name, Units: 1}}})
+			f.Pods = append(f.Pods,
+				fleet.Pod{Namespace: "team", Name: name, Node: name, Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1},
+					Slices: []fleet.Slice{{Container: "main", Pool: p.Name, Resource: "nvidia.com/gpu", Count: 1, Memory: 5000, Strategy: strategy}}})
 		}
 	}
 	var b bytes.Buffer
@@ -88,11 +91,16 @@ func TestPlanChangesAccepted(t *testing.T) {
 		files   []string // beside rollout.sh and changes.diff
 		diff    []string // parts of changes.diff
 	}{
-		{"--strategies time-slicing", false, []string{"device-plugin-configs.yaml"}, []string{`-metadata.labels[nvidia.com/device-plugin.config]: "any"` + "\n" + `+metadata.labels[nvidia.com/device-plugin.config]: "time-slicing-4"`, "+  time-slicing-4: |"}},
-		{"--strategies mps,mig", false, []string{"device-plugin-configs.yaml", "mig-parted-config.yaml"}, []string{"+  mps-4: |", `+metadata.labels[nvidia.com/mig.config]: "plan-1"`}},
-		{"--strategies claim", false, []string{"device-plugin-configs.yaml", "policy.yaml"}, []string{"strategies: [mig, mps, time-slicing, exclusive, claim]"}},
+		{"--strategies time-slicing", false, []string{"device-plugin-configs.yaml"},
+			[]string{`-metadata.labels[nvidia.com/device-plugin.config]: "any"` + "\n" +
+				`+metadata.labels[nvidia.com/device-plugin.config]: "time-slicing-4"`, "+  time-slicing-4: |"}},
+		{"--strategies mps,mig", false, []string{"device-plugin-configs.yaml", "mig-parted-config.yaml"},
+			[]string{"+  mps-4: |", `+metadata.labels[nvidia.com/mig.config]: "plan-1"`}},
+		{"--strategies claim", false, []string{"device-plugin-configs.yaml", "policy.yaml"},
+			[]string{"strategies: [mig, mps, time-slicing, exclusive, claim]"}},
 		{"--strategies mig,time-slicing", true, []string{"device-plugin-configs.yaml", "mig-parted-config.yaml", "policy.yaml"},
-			[]string{"+  time-slicing-4-2: |", `+metadata.labels[nvidia.com/device-plugin.config]: "time-slicing-4-2"`, "+      plan-1-2:", "     # what finance agreed to\n-    strategies: [exclusive]\n+    strategies: [exclusive, "}},
+			[]string{"+  time-slicing-4-2: |", `+metadata.labels[nvidia.com/device-plugin.config]: "time-slicing-4-2"`, "+      plan-1-2:",
+				"     # what finance agreed to\n-    strategies: [exclusive]\n+    strategies: [exclusive, "}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -162,7 +170,8 @@ func acceptedByDoctor(t *testing.T) {
 			t.Fatalf("%s: %v: %s%s", args, err, out.String(), errs.String())
 		}
 		for _, item := range found.Items {
-			ofFiles := strings.HasPrefix(item.Check, "plugin-") || strings.HasPrefix(item.Check, "mig-") || item.Check == "sharing" || item.Check == "policies"
+			ofFiles := strings.HasPrefix(item.Check, "plugin-") || strings.HasPrefix(item.Check, "mig-") ||
+				item.Check == "sharing" || item.Check == "policies"
 			if ofFiles && (item.Level == "problem" || item.Level == "warning") {
 				t.Errorf("%s: %+v", args, item)
 			}
@@ -179,7 +188,8 @@ func TestPlanChangesLive(t *testing.T) {
 	t.Run("they may not be read", func(t *testing.T) {
 		liveFleet(t, "daemonsets")
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), strings.Fields("gpuslice plan --changes changes"), streamsTo(&out, &errs)); code == 0 || !strings.Contains(errs.String(), "name a file with today's ConfigMaps by --against") {
+		if code := run(t.Context(), strings.Fields("gpuslice plan --changes changes"), streamsTo(&out, &errs)); code == 0 ||
+			!strings.Contains(errs.String(), "name a file with today's ConfigMaps by --against") {
 			t.Errorf("exit %d: %s", code, errs.String())
 		}
 	})
@@ -196,7 +206,8 @@ func liveChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(diff); !strings.Contains(text, "\n   any: |") || !strings.Contains(text, "\n+  whole: |") || !strings.Contains(text, "ConfigMap nvidia/sharing") || strings.Contains(text, "unused") {
+	if text := string(diff); !strings.Contains(text, "\n   any: |") || !strings.Contains(text, "\n+  whole: |") ||
+		!strings.Contains(text, "ConfigMap nvidia/sharing") || strings.Contains(text, "unused") {
 		t.Errorf("the difference from the cluster's ConfigMap:\n%s", text)
 	}
 }

@@ -32,7 +32,8 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(t.Context(), append([]string{"gpuslice", "render"}, strings.Fields(command)...), streamsTo(&out, &bytes.Buffer{})); code != 0 {
+	if code := run(t.Context(), append([]string{"gpuslice", "render"}, strings.Fields(command)...),
+		streamsTo(&out, &bytes.Buffer{})); code != 0 {
 		t.Fatalf("render %s: exit %d\n%s", command, code, out.String())
 	}
 	for _, side := range []string{"-", "+"} {

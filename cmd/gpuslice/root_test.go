@@ -85,13 +85,15 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of a command has its call, examples, its JSON, and a pointer to the one list of exit codes.
 func TestHelp(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"migrate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"}, {"pools"}, {"quota"}, {"report"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"migrate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"},
+		{"pools"}, {"quota"}, {"report"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
 				t.Errorf("exit %d", code)
 			}
-			for _, part := range []string{"Examples:\n  ", seeExitCodes + "\n", "gpuslice " + strings.Join(path, " "), `"apiVersion": "gpuslice.dev/v1"`} {
+			for _, part := range []string{"Examples:\n  ", seeExitCodes + "\n",
+				"gpuslice " + strings.Join(path, " "), `"apiVersion": "gpuslice.dev/v1"`} {
 				if !strings.Contains(out, part) {
 					t.Errorf("help lacks %q:\n%s", part, out)
 				}
@@ -115,7 +117,8 @@ func TestGroups(t *testing.T) {
 	}
 	_, out, _ = answered("gpuslice", "list", "--help")
 	own, cluster, _ := strings.Cut(out, "\nCluster:\n")
-	if !strings.Contains(own, "--node NODE") || strings.Contains(own, "--kubeconfig") || !strings.Contains(cluster, "--kubeconfig") || strings.Contains(cluster, "--node ") || strings.Contains(out, "--token") {
+	if !strings.Contains(own, "--node NODE") || strings.Contains(own, "--kubeconfig") || !strings.Contains(cluster, "--kubeconfig") ||
+		strings.Contains(cluster, "--node ") || strings.Contains(out, "--token") {
 		t.Errorf("the flags of list:\n%s", out)
 	}
 }

@@ -87,7 +87,8 @@ func TestDocumentsOnTerminal(t *testing.T) {
 	terminal, screen := pseudoterminal(t)
 	const text = "a\u009b2J\x1b[2Jb"
 	answer := cli.Answer{Document: map[string]string{"pod": text}, Names: []string{text}}
-	for format, piped := range map[string]string{"json": `a\u009b2J\u001b[2Jb`, "yaml": `a\x9B2J\e[2Jb`, "jsonpath={.pod}": text, "name": text} {
+	for format, piped := range map[string]string{"json": `a\u009b2J\u001b[2Jb`,
+		"yaml": `a\x9B2J\e[2Jb`, "jsonpath={.pod}": text, "name": text} {
 		output := cli.Output{Format: format}
 		if err := output.Print(terminal, answer); err != nil {
 			t.Fatal(err)

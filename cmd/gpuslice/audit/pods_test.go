@@ -35,7 +35,8 @@ func (p *pods) RoundTrip(r *http.Request) (*http.Response, error) {
 		p.limits = append(p.limits, r.URL.Query().Get("limit"))
 		body = `{"items":[` + strings.Join(p.items, ",") + `]}`
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 // auditorOf audits the pods of namespace a under a policy of one GPU.
@@ -45,7 +46,8 @@ func auditorOf(t *testing.T, of *pods) *auditor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, problems := policyconfig.Parse("gpuslice-system/p", []byte("apiVersion: gpuslice.dev/v1\nenforcementMode: audit\nquota: {gpus: 1}\nnamespaces: {names: [a]}\n"))
+	p, problems := policyconfig.Parse("gpuslice-system/p",
+		[]byte("apiVersion: gpuslice.dev/v1\nenforcementMode: audit\nquota: {gpus: 1}\nnamespaces: {names: [a]}\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
@@ -67,7 +69,8 @@ func podOf(name, labels, container string) string {
 func TestPodsKeepLittle(t *testing.T) {
 	t.Parallel()
 	gpu := `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`
-	of := &pods{items: []string{podOf("one", "", gpu), podOf("two", "", gpu), podOf("plain", "", ""), podOf("bad", `"gpuslice.dev/memory":"much"`, "")}}
+	of := &pods{items: []string{podOf("one", "", gpu), podOf("two", "", gpu), podOf("plain", "", ""),
+		podOf("bad", `"gpuslice.dev/memory":"much"`, "")}}
 	a := auditorOf(t, of)
 	all, err := a.pods(t.Context(), []string{"a"}, map[string]*audited{"a": &a.items[0]})
 	if err != nil {
@@ -99,7 +102,8 @@ func TestSchedulersClaims(t *testing.T) {
 	t.Parallel()
 	const made, forged = "train-extended-resources-x2b7k", "train-extended-resources-forged"
 	pod := podOf("train", "", "")
-	a := auditorOf(t, &pods{items: []string{pod[:len(pod)-1] + `,"status":{"extendedResourceClaimStatus":{"resourceClaimName":"` + made + `"}}}`}})
+	a := auditorOf(t,
+		&pods{items: []string{pod[:len(pod)-1] + `,"status":{"extendedResourceClaimStatus":{"resourceClaimName":"` + made + `"}}}`}})
 	a.items[0].Claims = members(map[string]string{made: "takes devices", forged: "takes devices"}, map[string]string{made: "takes devices"})
 	if err := a.addPods(t.Context()); err != nil {
 		t.Fatal(err)
@@ -117,11 +121,13 @@ func TestPodsThatCannotBeEvaluated(t *testing.T) {
 	if err := a.addPods(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(a.errors) != 1 || errors.Is(a.errors[0], cli.ErrInternal) || !strings.Contains(a.errors[0].Error(), "Pod a/odd: read pod: ") || len(a.errors[0].Error()) > 1000 {
+	if len(a.errors) != 1 || errors.Is(a.errors[0], cli.ErrInternal) ||
+		!strings.Contains(a.errors[0].Error(), "Pod a/odd: read pod: ") || len(a.errors[0].Error()) > 1000 {
 		t.Errorf("%v", a.errors)
 	}
 	panics := fmt.Errorf("%w: odd\nstack", reports.ErrPanic)
-	if err := failure(panics); !errors.Is(err, cli.ErrInternal) || strings.Contains(err.Error(), "stack") || !strings.Contains(err.Error(), "panic: odd") {
+	if err := failure(panics); !errors.Is(err, cli.ErrInternal) ||
+		strings.Contains(err.Error(), "stack") || !strings.Contains(err.Error(), "panic: odd") {
 		t.Error(err)
 	}
 }

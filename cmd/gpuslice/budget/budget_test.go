@@ -22,7 +22,8 @@ func alone(pod *corev1.Pod) accounting.PodClaims {
 }
 
 func TestHoldersOfClaims(t *testing.T) {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"},
+		Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}}
 	want := Holder{Namespace: "a", Pod: "p", Slices: 32, GPUs: 32, Devices: 32} // it is not known which
 	if got, unknown := Holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != want || !unknown {
 		t.Errorf("%+v, memory unknown: %t", got, unknown)
@@ -32,8 +33,11 @@ func TestHoldersOfClaims(t *testing.T) {
 func TestHoldersLargestFirst(t *testing.T) {
 	var pods []corev1.Pod
 	for i := range maxHolders + 3 {
-		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(i), resource.DecimalSI)}}}}}})
+		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i)},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
+				Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(i), resource.DecimalSI)},
+				}}}}})
 	}
 	got, _ := Holders(promise.Keys{}, pods, alone)
 	if len(got) != maxHolders || got[0].Pod != "p7" || got[0].GPUs != 7 || got[0].Promised || got[4].Pod != "p3" {
@@ -43,7 +47,8 @@ func TestHoldersLargestFirst(t *testing.T) {
 
 func TestHoldersOfSlices(t *testing.T) {
 	given := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p",
+		Annotations: map[string]string{api.AnnotationPromise: given.Encode()}}}
 	want := Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}
 	if got, unknown := Holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != want || unknown {
 		t.Errorf("%+v, memory unknown: %t", got, unknown)
@@ -67,8 +72,11 @@ func TestHoldersUntrusted(t *testing.T) {
 		{"signed by the installation's key", current, Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}},
 	} {
 		c.signer.Sign(&given)
-		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}}
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p",
+			Annotations: map[string]string{api.AnnotationPromise: given.Encode()}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}},
+			}}}
 		if got, _ := Holders(current, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

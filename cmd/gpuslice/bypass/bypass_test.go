@@ -58,7 +58,8 @@ type bypassed struct {
 func newBypassed(namespaces ...runtime.Object) *bypassed {
 	c := fake.NewClientset(namespaces...)
 	c.PrependReactor("create", "selfsubjectreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: "alice"}}}, nil
+		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{
+			UserInfo: authenticationv1.UserInfo{Username: "alice"}}}, nil
 	})
 	out := &bytes.Buffer{}
 	o := &options{Flags: kube.Flags{Namespace: "team-a"}, duration: 30 * time.Minute, reason: "the certificate is broken", output: "text"}
@@ -66,7 +67,8 @@ func newBypassed(namespaces ...runtime.Object) *bypassed {
 }
 
 func teamA() *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"},
+		Annotations: map[string]string{"note": "b"}}}
 }
 
 func (b *bypassed) namespace(t *testing.T) *corev1.Namespace {
@@ -85,10 +87,12 @@ func TestBeginAndEnd(t *testing.T) {
 	}
 	ns := b.namespace(t)
 	got, ok := policies.BypassOf(ns.Labels, ns.Annotations)
-	if left := time.Until(got.Until); !ok || got.By != "alice" || got.Reason != "the certificate is broken" || left > 30*time.Minute || left < 29*time.Minute {
+	if left := time.Until(got.Until); !ok || got.By != "alice" ||
+		got.Reason != "the certificate is broken" || left > 30*time.Minute || left < 29*time.Minute {
 		t.Errorf("%t, %+v", ok, got)
 	}
-	if !strings.HasPrefix(b.out.String(), "namespace team-a is bypassed until "+got.Until.Format(time.RFC3339)) || !strings.Contains(b.out.String(), "gpuslice bypass -n team-a --end") {
+	if !strings.HasPrefix(b.out.String(), "namespace team-a is bypassed until "+got.Until.Format(time.RFC3339)) ||
+		!strings.Contains(b.out.String(), "gpuslice bypass -n team-a --end") {
 		t.Errorf("said:\n%s", b.out)
 	}
 	b.out.Reset()
@@ -108,19 +112,22 @@ func TestBeginAndEnd(t *testing.T) {
 
 func TestList(t *testing.T) {
 	mark := func(name string, b policies.Bypass) *corev1.Namespace {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelBypass: "true"}, Annotations: b.Annotations()}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelBypass: "true"},
+			Annotations: b.Annotations()}}
 		if b.Until.IsZero() {
 			ns.Annotations = nil
 		}
 		return ns
 	}
 	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
-	b := newBypassed(teamA(), mark("soon", policies.Bypass{Until: soon, By: "alice", Reason: "a\x1b[2Jb"}), mark("past", policies.Bypass{Until: past}), mark("by-hand", policies.Bypass{}))
+	b := newBypassed(teamA(), mark("soon", policies.Bypass{Until: soon, By: "alice", Reason: "a\x1b[2Jb"}),
+		mark("past", policies.Bypass{Until: past}), mark("by-hand", policies.Bypass{}))
 	b.options.Namespace = ""
 	if err := b.list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"soon       " + soon.UTC().Format(time.RFC3339) + "  ", "a [2Jb", past.UTC().Format(time.RFC3339) + " (overdue: gpuslice is not running)", "by-hand    not set"} {
+	for _, want := range []string{"soon       " + soon.UTC().Format(time.RFC3339) + "  ", "a [2Jb",
+		past.UTC().Format(time.RFC3339) + " (overdue: gpuslice is not running)", "by-hand    not set"} {
 		if !strings.Contains(b.out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.out)
 		}

@@ -19,7 +19,8 @@ func TestOneLine(t *testing.T) {
 
 func TestWithoutEscapes(t *testing.T) {
 	var b strings.Builder
-	if n, err := fmt.Fprint(WithoutEscapes(&b), "a\x1b[2J\tb\u009b\n\x9bc\r\n"); n != 14 || err != nil || b.String() != "a [2J\tb \n\ufffdc \n" {
+	if n, err := fmt.Fprint(WithoutEscapes(&b), "a\x1b[2J\tb\u009b\n\x9bc\r\n"); n != 14 ||
+		err != nil || b.String() != "a [2J\tb \n\ufffdc \n" {
 		t.Errorf("%d, %v: %q", n, err, b.String())
 	}
 }

@@ -17,7 +17,8 @@ func TestWaiting(t *testing.T) {
 	template, own := "gpuslice-4396mi", "own"
 	pod := func(name, node, template string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, Labels: map[string]string{api.LabelTier: "guard"}},
-			Spec: corev1.PodSpec{NodeName: node, ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &template}}}}
+			Spec: corev1.PodSpec{NodeName: node,
+				ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &template}}}}
 	}
 	gated := pod("gated", "", template)
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "queue"}}

@@ -94,14 +94,16 @@ func software(container string, ready int32, env ...corev1.EnvVar) change {
 
 func withConfig(text string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Configs = append(f.Configs, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "config"}, Data: map[string]string{"any": text, "README": "not: [a config"}})
+		f.Configs = append(f.Configs, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "config"},
+			Data: map[string]string{"any": text, "README": "not: [a config"}})
 	}
 }
 
 // namespace is one with a policy of its own, and labels of Pod Security.
 func namespace(name, security, document string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": security}}})
+		f.Namespaces = append(f.Namespaces,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": security}}})
 		f.Policies = append(f.Policies, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
 			Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + name + "]}\n" + document},
@@ -121,7 +123,8 @@ func defaultPolicy(document string) change {
 
 func quota(namespace string, hard ...string) change {
 	return func(_ *testing.T, f *Facts) {
-		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
+		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpus"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
 		for _, name := range hard {
 			q.Spec.Hard[corev1.ResourceName(name)] = resource.MustParse("4")
 		}
@@ -166,13 +169,17 @@ func installedWith(ready int32, bundle []byte) change {
 		three := int32(3)
 		meta := own("gpuslice")
 		meta.Namespace = ""
-		f.Mutating = append(f.Mutating, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", ClientConfig: client}}})
-		f.Validating = append(f.Validating, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{Name: "verify.gpuslice.dev", ClientConfig: client}}})
-		f.Deployment = &appsv1.Deployment{ObjectMeta: own("gpuslice-webhook"), Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+		f.Mutating = append(f.Mutating, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta,
+			Webhooks: []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", ClientConfig: client}}})
+		f.Validating = append(f.Validating, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta,
+			Webhooks: []admissionv1.ValidatingWebhook{{Name: "verify.gpuslice.dev", ClientConfig: client}}})
+		f.Deployment = &appsv1.Deployment{ObjectMeta: own("gpuslice-webhook"), Spec: appsv1.DeploymentSpec{Replicas: &three},
+			Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 		f.Flows = append(f.Flows, &flowcontrolv1.FlowSchema{ObjectMeta: meta})
 		for _, l := range lastLine {
 			f.LastLine = append(f.LastLine, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: own(l.policy)})
-			f.Bindings = append(f.Bindings, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: own(l.policy), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: l.policy}})
+			f.Bindings = append(f.Bindings, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: own(l.policy),
+				Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: l.policy}})
 		}
 	}
 }
@@ -180,13 +187,15 @@ func installedWith(ready int32, bundle []byte) change {
 // unbound removes the binding of an admission policy.
 func unbound(name string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Bindings = slices.DeleteFunc(f.Bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
+		f.Bindings = slices.DeleteFunc(f.Bindings,
+			func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
 	}
 }
 
 func strictNamespace(name string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelEnforce: api.EnforceStrict}}})
+		f.Namespaces = append(f.Namespaces,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelEnforce: api.EnforceStrict}}})
 	}
 }
 
@@ -250,7 +259,9 @@ func claimTemplate(class string) change {
 			classes[c.Name] = c
 		}
 		f.DeviceClaims = webhookcluster.Claims{Classes: classes, Templates: map[string]*resourcev1.ResourceClaimSpec{"team-a/x": {
-			Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}}}}}}
+			Devices: resourcev1.DeviceClaim{
+				Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}},
+			}}}}
 	}
 }
 
@@ -277,9 +288,11 @@ func published(node, taken string) change {
 		if taken != "" {
 			memory.RequestPolicy = &resourcev1.CapacityRequestPolicy{Default: new(resource.MustParse(taken))}
 		}
-		f.Slices = append(f.Slices, &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}, Spec: resourcev1.ResourceSliceSpec{
-			Driver: "gpu.nvidia.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
-			Devices: []resourcev1.Device{{Name: "gpu-0", AllowMultipleAllocations: new(taken != ""), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": memory}}}}})
+		f.Slices = append(f.Slices,
+			&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}, Spec: resourcev1.ResourceSliceSpec{
+				Driver: "gpu.nvidia.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+				Devices: []resourcev1.Device{{Name: "gpu-0", AllowMultipleAllocations: new(taken != ""),
+					Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": memory}}}}})
 	}
 }
 
@@ -328,8 +341,9 @@ func waits(template, taken string) change {
 		if taken == "" {
 			return
 		}
-		f.Claims = []resourcev1.ResourceClaim{{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
-			Results: []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.nvidia.com", Pool: "n", Device: "gpu-0",
+		f.Claims = []resourcev1.ResourceClaim{{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{
+			Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{
+				Driver: "gpu.nvidia.com", Pool: "n", Device: "gpu-0",
 				ConsumedCapacity: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(taken)}}}}}}}}
 	}
 }
@@ -381,86 +395,144 @@ func rows(t *testing.T) []row {
 		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", Note, "driver 615"},
 		{"a driver that is not told", []change{nodes("unlabelled")}, "drivers", Note, "without a driver label"},
 		{"no device plugin to see", []change{nodes("l4-timeslicing-renamed")}, "device-plugin", Note, "no DaemonSet looks like"},
-		{"a device plugin that is not everywhere", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 1)}, "device-plugin", Warning, "not ready on 1 nodes"},
-		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)}, "device-plugin", Note, "trust the value that a pod sets"},
-		{"devices as mounts", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2, corev1.EnvVar{Name: "DEVICE_LIST_STRATEGY", Value: "volume-mounts"})},
+		{"a device plugin that is not everywhere", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 1)},
+			"device-plugin", Warning, "not ready on 1 nodes"},
+		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)},
+			"device-plugin", Note, "trust the value that a pod sets"},
+		{"devices as mounts", []change{nodes("l4-timeslicing-renamed"),
+			software("nvidia-device-plugin", 2, corev1.EnvVar{Name: "DEVICE_LIST_STRATEGY", Value: "volume-mounts"})},
 			"device-plugin", "", "trust the value that a pod sets"},
-		{"names are kept", []change{withConfig(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", Warning, "keep the name"},
-		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", Warning, "two replicas may be requested"},
+		{"names are kept", []change{withConfig(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))},
+			"sharing", Warning, "keep the name"},
+		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))},
+			"sharing", Warning, "two replicas may be requested"},
 		{"sharing as it should be", []change{withConfig(shared)}, "sharing", OK, "4 replicas of nvidia.com/gpu"},
 		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
-		{"a name of two classes", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", "nvidia.com/gpu"), deviceClass("c", "example.com/x")}, "device-classes", Warning, "several device classes have the extended resource name nvidia.com/gpu"},
-		{"a name for each class", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", ""), deviceClass("c", "")}, "device-classes", "", ""},
-		{"classes that are open under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\nquota: {slices: 4}\n")}, "open-classes", Warning, "counts late"},
-		{"classes that are closed under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "quota: {slices: 4}\n")}, "open-classes", "", ""},
-		{"open classes where nothing depends on it", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\n")}, "open-classes", "", ""},
-		{"classes that are closed for the sake of outages", []change{deviceClass("a", "nvidia.com/gpu"), openForClaims("claims: count\nquota: {slices: 4}\n", "")}, "open-classes", "", ""},
-		{"claims of other devices", []change{openForClaims("claims: count\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")}, "outage-claims", Note, "also of other devices"},
-		{"claims of other devices where nothing governs", []change{openForClaims("mode: off\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")}, "outage-claims", Note, "also of other devices"},
-		{"claims of other devices in a namespace that fails open", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", "open"), claimTemplate("nic")}, "outage-claims", "", ""},
-		{"claims of GPUs", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
-		{"claims of GPUs to monitor them", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com"), adminAccess}, "outage-claims", "", ""},
-		{"claims of GPUs to monitor them in a namespace that fails open for claims", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com"), adminAccess}, "outage-claims", "", ""},
-		{"claims of other devices to monitor them", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic"), adminAccess}, "outage-claims", Note, "also of other devices"},
-		{"claims of other devices in a namespace that fails open for them", []change{openForClaims("quota: {slices: 4}\n", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("nic")}, "outage-claims", "", ""},
-		{"a namespace that fails open for claims of GPUs", []change{openForClaims("claims: count\n", ""), claimTemplate("nic")}, "outage-claims", Warning, "beyond what policy allows"},
-		{"claims of GPUs from before", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com")}, "outage-claims", Warning, "beyond what policy allows"},
+		{"a name of two classes",
+			[]change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", "nvidia.com/gpu"), deviceClass("c", "example.com/x")},
+			"device-classes", Warning, "several device classes have the extended resource name nvidia.com/gpu"},
+		{"a name for each class", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", ""), deviceClass("c", "")},
+			"device-classes", "", ""},
+		{"classes that are open under a quota",
+			[]change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\nquota: {slices: 4}\n")},
+			"open-classes", Warning, "counts late"},
+		{"classes that are closed under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "quota: {slices: 4}\n")},
+			"open-classes", "", ""},
+		{"open classes where nothing depends on it", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\n")},
+			"open-classes", "", ""},
+		{"classes that are closed for the sake of outages",
+			[]change{deviceClass("a", "nvidia.com/gpu"), openForClaims("claims: count\nquota: {slices: 4}\n", "")}, "open-classes", "", ""},
+		{"claims of other devices", []change{openForClaims("claims: count\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")},
+			"outage-claims", Note, "also of other devices"},
+		{"claims of other devices where nothing governs",
+			[]change{openForClaims("mode: off\n", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic")},
+			"outage-claims", Note, "also of other devices"},
+		{"claims of other devices in a namespace that fails open",
+			[]change{openForClaims("", ""), relabeled("gpuslice.dev/fail", "open"), claimTemplate("nic")}, "outage-claims", "", ""},
+		{"claims of GPUs", []change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com")},
+			"outage-claims", "", ""},
+		{"claims of GPUs to monitor them",
+			[]change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("gpu.nvidia.com"), adminAccess},
+			"outage-claims", "", ""},
+		{"claims of GPUs to monitor them in a namespace that fails open for claims",
+			[]change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com"), adminAccess}, "outage-claims", "", ""},
+		{"claims of other devices to monitor them",
+			[]change{openForClaims("", ""), relabeled("gpuslice.dev/fail", ""), claimTemplate("nic"), adminAccess},
+			"outage-claims", Note, "also of other devices"},
+		{"claims of other devices in a namespace that fails open for them",
+			[]change{openForClaims("quota: {slices: 4}\n", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("nic")}, "outage-claims", "", ""},
+		{"a namespace that fails open for claims of GPUs", []change{openForClaims("claims: count\n", ""), claimTemplate("nic")},
+			"outage-claims", Warning, "beyond what policy allows"},
+		{"claims of GPUs from before", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com")},
+			"outage-claims", Warning, "beyond what policy allows"},
 		{"claims that no pod may name in an outage", []change{openForClaims("", "gpu.nvidia.com,mig.nvidia.com"), claimTemplate("gpu.nvidia.com"),
 			madeByScheduler("train-extended-resources-x2b7k", strings.Repeat("t", 58)+"x2b7k")}, "outage-claims", "", ""},
-		{"claims of GPUs that no policy limits", []change{openForClaims("mode: off\n", ""), claimTemplate("gpu.nvidia.com")}, "outage-claims", "", ""},
-		{"claims that are not read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1beta2")}, "open-classes", Warning, "counts no claims"},
+		{"claims of GPUs that no policy limits", []change{openForClaims("mode: off\n", ""), claimTemplate("gpu.nvidia.com")},
+			"outage-claims", "", ""},
+		{"claims that are not read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1beta2")},
+			"open-classes", Warning, "counts no claims"},
 		{"claims that are read", []change{group("resource.k8s.io"), group("resource.k8s.io/v1")}, "open-classes", "", ""},
-		{"shares that Cluster Autoscaler does not know", []change{nodes("l4-timeslicing-renamed"), label("k8s.amazonaws.com/accelerator", "nvidia-l4")},
+		{"shares that Cluster Autoscaler does not know",
+			[]change{nodes("l4-timeslicing-renamed"), label("k8s.amazonaws.com/accelerator", "nvidia-l4")},
 			"accelerator-labels", Warning, "#8095"},
-		{"the label of a smaller cloud", []change{nodes("l4-timeslicing-renamed"), label("k8s.scw.cloud/gpu", "")}, "accelerator-labels", Warning, "#8095"},
+		{"the label of a smaller cloud", []change{nodes("l4-timeslicing-renamed"), label("k8s.scw.cloud/gpu", "")},
+			"accelerator-labels", Warning, "#8095"},
 		{"shares that keep the name", []change{nodes("gke-t4-timesharing")}, "accelerator-labels", "", ""},
 		{"shares without a label of a cloud", []change{nodes("l4-timeslicing-renamed")}, "accelerator-labels", "", ""},
-		{"a NodePool without overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4")}, "node-overlays", Warning, "starts no node"},
-		{"a NodePool with another's overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("example.com/x")}, "node-overlays", Warning, "starts no node"},
-		{"a NodePool with an overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("nvidia.com/gpu.shared")}, "node-overlays", "", ""},
+		{"a NodePool without overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4")},
+			"node-overlays", Warning, "starts no node"},
+		{"a NodePool with another's overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("example.com/x")},
+			"node-overlays", Warning, "starts no node"},
+		{"a NodePool with an overlay", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), overlay("nvidia.com/gpu.shared")},
+			"node-overlays", "", ""},
 		{"overlays that may not be read", []change{nodes("l4-timeslicing-renamed"), label(nodePoolLabel, "l4"), func(_ *testing.T, f *Facts) {
 			f.Unread = append(f.Unread, Unread{whatOverlays, errNoFile})
 		}}, "node-overlays", "", ""},
 		{"shares without a count", []change{published("n", "0")}, "uncounted-shares", Warning, "takes no memory"},
 		{"shares of all by default", []change{published("n", "80Gi")}, "uncounted-shares", "", ""},
 		{"a device that is not shared", []change{published("n", "")}, "uncounted-shares", "", ""},
-		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")}, "two-offers", Problem, "GPUs of the same node"},
+		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")},
+			"two-offers", Problem, "GPUs of the same node"},
 		{"plugin and driver on different nodes", []change{nodes("l4-timeslicing-renamed"), published("n", "80Gi")}, "two-offers", "", ""},
-		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }}, "claim-amounts", Warning, "drops the amount"},
-		{"cores beside memory", []change{publishedAs("cores", "100", "80Gi"), allowsClaims}, "unclaimable-devices", Note, "strategy claim does not use them"},
-		{"a number of shares", []change{publishedAs("shares", "4", "0"), allowsClaims}, "unclaimable-devices", Note, "strategy claim does not use them"},
+		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }},
+			"claim-amounts", Warning, "drops the amount"},
+		{"cores beside memory", []change{publishedAs("cores", "100", "80Gi"), allowsClaims},
+			"unclaimable-devices", Note, "strategy claim does not use them"},
+		{"a number of shares", []change{publishedAs("shares", "4", "0"), allowsClaims},
+			"unclaimable-devices", Note, "strategy claim does not use them"},
 		{"shares that count memory", []change{publishedAs("shares", "4", "80Gi"), allowsClaims}, "unclaimable-devices", "", ""},
 		{"cores where no policy allows claims", []change{publishedAs("cores", "100", "80Gi")}, "unclaimable-devices", "", ""},
-		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")}, "waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
-		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
-		{"a pod whose claim is allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(true)}, "waiting-claims", "", ""},
-		{"a pod whose claim is not allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(false)}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
+		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")},
+			"waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
+		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")},
+			"waiting-claims", Note, "free: 10Gi on n/gpu-0"},
+		{"a pod whose claim is allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(true)},
+			"waiting-claims", "", ""},
+		{"a pod whose claim is not allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(false)},
+			"waiting-claims", Note, "free: 10Gi on n/gpu-0"},
 		{"a pod that waits for what is free", []change{published("n", "80Gi"), waits("gpuslice-10240mi", "70Gi")}, "waiting-claims", "", ""},
-		{"a pod that waits for no device", []change{waits("gpuslice-10240mi", "")}, "waiting-claims", Note, "no node has a device that is shared by memory"},
+		{"a pod that waits for no device", []change{waits("gpuslice-10240mi", "")},
+			"waiting-claims", Note, "no node has a device that is shared by memory"},
 		{"amounts that are kept", nil, "claim-amounts", "", ""},
 		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", Warning, "no DaemonSet looks like"},
-		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", Problem, "not ready everywhere"},
+		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)},
+			"mps-daemon", Problem, "not ready everywhere"},
 		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", OK, "ready on 2 nodes"},
 		{"MIG", []change{nodes("a100-mig-mixed")}, "mig", OK, "MIG is on"},
-		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")}, "mig", Problem, "could not partition"},
+		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")},
+			"mig", Problem, "could not partition"},
 		{"no toolkit to see", []change{nodes("l4-timeslicing-renamed")}, "visible-devices", Warning, "cannot be seen from the API"},
-		{"a toolkit that believes everybody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2)}, "visible-devices", Problem, "did not request"},
-		{"a toolkit that believes nobody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2, envFalse)}, "visible-devices", OK, "ignores"},
-		{"baseline, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "baseline", "strategies: [time-slicing]\n")}, "pod-security", OK, "passes Pod Security baseline"},
-		{"restricted, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "restricted", "strategies: [time-slicing]\n")}, "pod-security", OK, "passes Pod Security restricted"},
+		{"a toolkit that believes everybody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2)},
+			"visible-devices", Problem, "did not request"},
+		{"a toolkit that believes nobody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2, envFalse)},
+			"visible-devices", OK, "ignores"},
+		{"baseline, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "baseline", "strategies: [time-slicing]\n")},
+			"pod-security", OK, "passes Pod Security baseline"},
+		{"restricted, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "restricted", "strategies: [time-slicing]\n")},
+			"pod-security", OK, "passes Pod Security restricted"},
 		{"privileged", []change{nodes("l4-timeslicing-renamed"), namespace("a", "privileged", "")}, "pod-security", "", ""},
-		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", Warning, "gets none in namespace a"},
+		{"an MPS daemon's hostPath in baseline",
+			[]change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)},
+			"pod-security", Warning, "gets none in namespace a"},
 		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", Note, "other mutating webhooks"},
-		{"an injector that is asked again after gpuslice", []change{mutator("kyverno-resource-mutating-webhook-cfg", "pods"), askedAgain}, "other-mutators", Note, "are called again after gpuslice"},
-		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain}, "other-mutators", Note, "other mutating webhooks change pods"},
+		{"an injector that is asked again after gpuslice", []change{mutator("kyverno-resource-mutating-webhook-cfg", "pods"), askedAgain},
+			"other-mutators", Note, "are called again after gpuslice"},
+		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain},
+			"other-mutators", Note, "other mutating webhooks change pods"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
-		{"a quota on the old name that gpuslice counts", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", OK, "gpuslice counts pods"},
-		{"a quota on the old name that nobody counts", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", "quota: {native: off}\n"), quota("a", "requests.nvidia.com/gpu")}, "quotas", Warning, "nvidia.com/gpu.shared"},
+		{"a quota on the old name that gpuslice counts",
+			[]change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")},
+			"quotas", OK, "gpuslice counts pods"},
+		{"a quota on the old name that nobody counts",
+			[]change{nodes("l4-timeslicing-renamed"), namespace("a", "", "quota: {native: off}\n"), quota("a", "requests.nvidia.com/gpu")},
+			"quotas", Warning, "nvidia.com/gpu.shared"},
 		{"a quota on limits", []change{quota("b", "limits.nvidia.com/gpu")}, "uncounted-quotas", Warning, "limit nothing"},
 		{"a quota on a bare name", []change{quota("b", "nvidia.com/gpu")}, "uncounted-quotas", Warning, "limit nothing"},
 		{"a quota on requests", []change{quota("b", "requests.nvidia.com/gpu")}, "uncounted-quotas", "", ""},
-		{"a quota on both names", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")}, "quotas", "", ""},
+		{"a quota on both names", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""),
+			quota("a", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")},
+			"quotas", "", ""},
 		{"a quota where nothing is renamed", []change{nodes("l4-timeslicing-renamed"), quota("b", "requests.nvidia.com/gpu")}, "quotas", "", ""},
 		{"Kueue", []change{group("kueue.x-k8s.io")}, "platform", Note, "Kueue"},
 		{"GKE", []change{nodes("gke-t4-timesharing")}, "platform", Note, "this is GKE"},
@@ -473,20 +545,24 @@ func rows(t *testing.T) []row {
 		{"no caBundle", []change{installedWith(3, nil)}, "webhooks", Problem, "cannot trust"},
 		{"a good authority", []change{installedWith(3, bundle(t, 365*day))}, "authority", OK, "good until 2031-01-01"},
 		{"an authority that ends soon", []change{installedWith(3, bundle(t, 3*day))}, "authority", Warning, "expires within 14 days"},
-		{"an authority that ends soon beside its successor", []change{installedWith(3, bundle(t, 3*day, 365*day))}, "authority", OK, "good until"},
+		{"an authority that ends soon beside its successor", []change{installedWith(3, bundle(t, 3*day, 365*day))},
+			"authority", OK, "good until"},
 		{"an authority that has ended", []change{installedWith(3, bundle(t, -time.Minute))}, "authority", Problem, "has expired"},
 		{"an authority that is none", []change{installedWith(3, []byte("x"))}, "authority", Problem, "no certificate"},
 		{"all replicas", []change{installedWith(3, nil)}, "replicas", OK, "3 of 3"},
 		{"two of three replicas", []change{installedWith(2, nil)}, "replicas", Warning, "2 of 3"},
 		{"no replica", []change{installedWith(0, nil)}, "replicas", Problem, "no replica"},
-		{"a policy that is broken", []change{installedWith(3, nil), namespace("a", "", "mode: sometimes\n")}, "policies", Problem, "cannot be used"},
+		{"a policy that is broken", []change{installedWith(3, nil), namespace("a", "", "mode: sometimes\n")},
+			"policies", Problem, "cannot be used"},
 		{"no policy", []change{installedWith(3, nil)}, "policies", Note, "no namespace is governed"},
 		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", OK, "1 namespaces are governed"},
 		{"a priority of its own", []change{installedWith(3, nil)}, "priority", OK, "priority level"},
 		{"a last line", []change{installedWith(3, nil)}, "last-line", OK, "by itself"},
-		{"a last line without a policy", []change{installedWith(3, nil), func(_ *testing.T, f *Facts) { f.LastLine = f.LastLine[:1] }}, "last-line", Warning, "tenants may run programs"},
+		{"a last line without a policy", []change{installedWith(3, nil), func(_ *testing.T, f *Facts) { f.LastLine = f.LastLine[:1] }},
+			"last-line", Warning, "tenants may run programs"},
 		{"no binding of the strict policy", []change{installedWith(3, nil), unbound(strictPolicy)}, "last-line", Warning, "enforces nothing"},
-		{"no binding of the strict policy, and a strict namespace", []change{installedWith(3, nil), unbound(strictPolicy), strictNamespace("a")}, "last-line", Problem, "enforces nothing"},
+		{"no binding of the strict policy, and a strict namespace", []change{installedWith(3, nil), unbound(strictPolicy), strictNamespace("a")},
+			"last-line", Problem, "enforces nothing"},
 	}
 }
 

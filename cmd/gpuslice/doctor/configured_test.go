@@ -21,7 +21,8 @@ import (
 
 // operator is a ClusterPolicy with a spec, in YAML.
 func operator(spec string) change {
-	return written("{apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: cluster-policy}, spec: " + spec + ", status: {state: ready, namespace: nvidia}}")
+	return written("{apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: cluster-policy}, spec: " +
+		spec + ", status: {state: ready, namespace: nvidia}}")
 }
 
 // written adds an object as it stands in a file.
@@ -67,7 +68,9 @@ func agented(_ *testing.T, f *Facts) {
 func toolkitAt(version string) change {
 	return func(_ *testing.T, f *Facts) {
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "toolkit"}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "nvidia-container-toolkit-ctr", Image: "nvcr.io/nvidia/k8s/container-toolkit:" + version}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{
+			{Name: "nvidia-container-toolkit-ctr", Image: "nvcr.io/nvidia/k8s/container-toolkit:" + version},
+		}
 		f.DaemonSets = append(f.DaemonSets, d)
 	}
 }
@@ -88,7 +91,9 @@ func sharedIn(node, strategy string, replicas int64) []change {
 // guardImage has the installed webhook inject a guard with a pull secret.
 func guardImage(pullSecret string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--guard-image=guard", "--guard-pull-secret=" + pullSecret}}}
+		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{
+			{Args: []string{"--guard-image=guard", "--guard-pull-secret=" + pullSecret}},
+		}
 	}
 }
 
@@ -119,13 +124,15 @@ func mpsDaemonSet(directory string) string {
 		directory, volume = "/tmp", "emptyDir: {}"
 	}
 	return "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: mps, namespace: mps}, spec: {template: {spec: {containers: [{name: mps, image: nvidia/cuda, " +
-		"command: [sh, -c, nvidia-cuda-mps-control -f], volumeMounts: [{name: v, mountPath: " + directory + "}]}], volumes: [{name: v, " + volume + "}]}}}}"
+		"command: [sh, -c, nvidia-cuda-mps-control -f], volumeMounts: [{name: v, mountPath: " +
+		directory + "}]}], volumes: [{name: v, " + volume + "}]}}}}"
 }
 
 // partsOn is a pod of 8Gi on the node l4-parts-1, which was given 8 parts of a device with so many; 0: it was given none.
 func partsOn(replicas int, granule api.MiB) change {
 	return func(_ *testing.T, f *Facts) {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train"}, Spec: corev1.PodSpec{NodeName: "l4-parts-1", Containers: []corev1.Container{{Name: "trainer"}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train"},
+			Spec: corev1.PodSpec{NodeName: "l4-parts-1", Containers: []corev1.Container{{Name: "trainer"}}}}
 		given := promise.Promise{
 			Version: promise.Version, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "trainer", GPUs: 1}}},
 			Containers: []promise.Container{{Name: "trainer", Resource: string(sharedGPU), Count: 8, Granule: granule, Replicas: replicas}},
@@ -158,7 +165,9 @@ func holds(node, resource string) change {
 func pluginOf(version string, args ...string) change {
 	return func(_ *testing.T, f *Facts) {
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "plugin"}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "nvidia-device-plugin-ctr", Image: "nvcr.io/nvidia/k8s-device-plugin:" + version, Args: args}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{
+			{Name: "nvidia-device-plugin-ctr", Image: "nvcr.io/nvidia/k8s-device-plugin:" + version, Args: args},
+		}
 		f.DaemonSets = append(f.DaemonSets, d)
 	}
 }
@@ -169,7 +178,8 @@ func configuredRows() []row {
 	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
 	mounts := corev1.EnvVar{Name: mountsSetting, Value: "true"}
 	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
-	several := strings.ReplaceAll(shared, "failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]", "failRequestsGreaterThanOne: false\n    resources: [{name: nvidia.com/gpu, replicas: 21}]")
+	several := strings.ReplaceAll(shared, "failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]",
+		"failRequestsGreaterThanOne: false\n    resources: [{name: nvidia.com/gpu, replicas: 21}]")
 	granularL4 := defaultPolicy("pools: {declared: [{name: l4-parts, selector: {example.com/gpus: parts}, resource: nvidia.com/gpu.shared, strategy: time-slicing, " +
 		"deviceMemory: 23034Mi, replicas: 21, granular: true, driver: 580.95.05}]}\n")
 	one := strings.ReplaceAll(shared, "replicas: 4", "replicas: 1")
@@ -186,17 +196,28 @@ func configuredRows() []row {
 		{"MPS keeps names", []change{withConfig(mpsOf(4))}, "sharing", Warning, "keep the name"},
 		{"exclusive nodes by one replica", []change{withConfig(one)}, "plugin-config", Problem, "does not start"},
 		{"no advice on how to share where nothing starts", []change{withConfig(one)}, "sharing", "", ""},
-		{"fields in the wrong place", []change{withConfig(strings.ReplaceAll(shared, "    renameByDefault", "    failOnInitError: false\n    renameByDefault"))}, "plugin-config", Warning, "ignores fields"},
+		{"fields in the wrong place",
+			[]change{withConfig(strings.ReplaceAll(shared, "    renameByDefault", "    failOnInitError: false\n    renameByDefault"))},
+			"plugin-config", Warning, "ignores fields"},
 		{"a good configuration", []change{withConfig(shared)}, "plugin-config", "", ""},
-		{"MPS with MIG under names of its own", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")}, "plugin-config", Problem, "no MPS where MIG"},
-		{"MPS and time-slicing", []change{withConfig(mpsOf(4) + "  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n")}, "plugin-config", Warning, "uses MPS alone"},
-		{"chosen devices", []change{withConfig(strings.ReplaceAll(shared, "replicas: 4", "devices: [0], replicas: 4"))}, "plugin-config", Note, "selections of devices"},
+		{"MPS with MIG under names of its own", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")},
+			"plugin-config", Problem, "no MPS where MIG"},
+		{"MPS and time-slicing", []change{withConfig(mpsOf(4) + "  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n")},
+			"plugin-config", Warning, "uses MPS alone"},
+		{"chosen devices", []change{withConfig(strings.ReplaceAll(shared, "replicas: 4", "devices: [0], replicas: 4"))},
+			"plugin-config", Note, "selections of devices"},
 		{"a node's configuration", []change{l4, label(labelPluginConfig, "any"), withConfig(shared)}, "plugin-selection", "", ""},
-		{"a node's configuration that is not there", []change{l4, label(labelPluginConfig, "other"), withConfig(shared)}, "plugin-selection", Problem, "does not exist"},
-		{"a default configuration that is not there", []change{operator("{devicePlugin: {config: {name: config, default: other}}}"), withConfig(shared)}, "plugin-selection", Problem, "does not exist"},
-		{"an operator", []change{operator("{driver: {version: 580.95.05}, devicePlugin: {config: {name: config}}}"), withConfig(shared)}, "cluster-policy", OK, "deploys NVIDIA's software"},
-		{"an operator whose ConfigMap is not there", []change{operator("{devicePlugin: {config: {name: sharing}}}")}, "cluster-policy", Problem, "names a ConfigMap"},
-		{"the MIG manager's default ConfigMap", []change{operator("{migManager: {config: {name: default-mig-parted-config}}}")}, "cluster-policy", "", "names a ConfigMap"},
+		{"a node's configuration that is not there", []change{l4, label(labelPluginConfig, "other"), withConfig(shared)},
+			"plugin-selection", Problem, "does not exist"},
+		{"a default configuration that is not there",
+			[]change{operator("{devicePlugin: {config: {name: config, default: other}}}"), withConfig(shared)},
+			"plugin-selection", Problem, "does not exist"},
+		{"an operator", []change{operator("{driver: {version: 580.95.05}, devicePlugin: {config: {name: config}}}"), withConfig(shared)},
+			"cluster-policy", OK, "deploys NVIDIA's software"},
+		{"an operator whose ConfigMap is not there", []change{operator("{devicePlugin: {config: {name: sharing}}}")},
+			"cluster-policy", Problem, "names a ConfigMap"},
+		{"the MIG manager's default ConfigMap", []change{operator("{migManager: {config: {name: default-mig-parted-config}}}")},
+			"cluster-policy", "", "names a ConfigMap"},
 		{"a T4 in 16", sharedIn("t4-plain-old-driver", "time-slicing", 16), "replica-size", Warning, "half of each replica"},
 		{"a T4 in 40", sharedIn("t4-plain-old-driver", "time-slicing", 40), "replica-size", Problem, "smaller than a CUDA context"},
 		{"a T4 in 4", sharedIn("t4-plain-old-driver", "time-slicing", 4), "replica-size", "", ""},
@@ -205,16 +226,27 @@ func configuredRows() []row {
 		{"replicas that a pod waits for", []change{l4, noPods, holds("", "nvidia.com/gpu.shared")}, "unused-replicas", "", ""},
 		{"replicas, and pods are not known", []change{l4}, "unused-replicas", "", ""},
 		{"replicas, and some pods are not known", []change{l4, noPods, unreadPods}, "unused-replicas", "", ""},
-		{"instances that nobody has", []change{mig, noPods}, "unused-instances", Note, "no pod has a MIG instance of pool a100-sxm4-80gb-1g.10gb-mig"},
-		{"instances that a pod waits for", []change{mig, noPods, holds("", "nvidia.com/mig-1g.10gb"), holds("", "nvidia.com/mig-2g.20gb")}, "unused-instances", "", ""},
-		{"replicas spread by default", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0")}, "allocation-policy", Note, "spreads replicas"},
-		{"replicas spread by an image with a digest", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0@sha256:00")}, "allocation-policy", Note, "spreads replicas"},
-		{"replicas spread by a later major version", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v1.0.0")}, "allocation-policy", Note, "spreads replicas"},
+		{"instances that nobody has", []change{mig, noPods},
+			"unused-instances", Note, "no pod has a MIG instance of pool a100-sxm4-80gb-1g.10gb-mig"},
+		{"instances that a pod waits for", []change{mig, noPods, holds("", "nvidia.com/mig-1g.10gb"), holds("", "nvidia.com/mig-2g.20gb")},
+			"unused-instances", "", ""},
+		{"replicas spread by default", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0")},
+			"allocation-policy", Note, "spreads replicas"},
+		{"replicas spread by an image with a digest", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0@sha256:00")},
+			"allocation-policy", Note, "spreads replicas"},
+		{"replicas spread by a later major version", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v1.0.0")},
+			"allocation-policy", Note, "spreads replicas"},
 		{"a device plugin without a version", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("latest")}, "allocation-policy", "", ""},
-		{"replicas spread by a flag", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.21.1-ubi9", "--shared-devices-allocation-policy=distributed")}, "allocation-policy", Note, "spreads replicas"},
-		{"replicas packed", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0", "--shared-devices-allocation-policy=packed")}, "allocation-policy", "", ""},
-		{"replicas packed by a configuration", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0"), withConfig(packed)}, "allocation-policy", "", ""},
-		{"a flag counts before a configuration", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0", "--shared-devices-allocation-policy=distributed"), withConfig(packed)}, "allocation-policy", Note, "spreads replicas"},
+		{"replicas spread by a flag",
+			[]change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.21.1-ubi9", "--shared-devices-allocation-policy=distributed")},
+			"allocation-policy", Note, "spreads replicas"},
+		{"replicas packed", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0", "--shared-devices-allocation-policy=packed")},
+			"allocation-policy", "", ""},
+		{"replicas packed by a configuration", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.20.0"), withConfig(packed)},
+			"allocation-policy", "", ""},
+		{"a flag counts before a configuration", []change{l4, label("nvidia.com/gpu.count", "8"),
+			pluginOf("v0.20.0", "--shared-devices-allocation-policy=distributed"), withConfig(packed)},
+			"allocation-policy", Note, "spreads replicas"},
 		{"a configuration of a new device plugin", []change{pluginOf("v0.20.0"), withConfig(packed)}, "plugin-config", "", ""},
 		{"and of an old one", []change{pluginOf("v0.19.2"), withConfig(packed)}, "plugin-config", Warning, "ignores fields"},
 		{"a device plugin that cannot pack", []change{l4, label("nvidia.com/gpu.count", "8"), pluginOf("v0.19.2")}, "allocation-policy", "", ""},
@@ -222,29 +254,45 @@ func configuredRows() []row {
 		{"parts of an L4", []change{granularL4, nodes("l4-granular")}, "gpu-nodes", OK, "21 parts of 1063Mi a device; slices up to 21.8Gi"},
 		{"parts of an L4 are no small replicas", []change{granularL4, nodes("l4-granular")}, "replica-size", "", ""},
 		{"parts that the plugin gives", []change{granularL4, withConfig(several)}, "sharing", OK, "may take several parts"},
-		{"parts that the plugin denies", []change{granularL4, withConfig(strings.ReplaceAll(shared, "replicas: 4", "replicas: 21"))}, "sharing", Problem, "denies each pod of granular pool l4-parts"},
-		{"several replicas elsewhere", []change{granularL4, withConfig(strings.ReplaceAll(several, "replicas: 21", "replicas: 4"))}, "sharing", Warning, "two replicas may be requested"},
-		{"parts of two GPUs", []change{granularL4, nodes("l4-granular-two-gpus")}, "granular-pools", Problem, "nodes of granular pool l4-parts are left out"},
+		{"parts that the plugin denies", []change{granularL4, withConfig(strings.ReplaceAll(shared, "replicas: 4", "replicas: 21"))},
+			"sharing", Problem, "denies each pod of granular pool l4-parts"},
+		{"several replicas elsewhere", []change{granularL4, withConfig(strings.ReplaceAll(several, "replicas: 21", "replicas: 4"))},
+			"sharing", Warning, "two replicas may be requested"},
+		{"parts of two GPUs", []change{granularL4, nodes("l4-granular-two-gpus")},
+			"granular-pools", Problem, "nodes of granular pool l4-parts are left out"},
 		{"parts of one GPU", []change{granularL4, nodes("l4-granular"), partsOn(21, 1063)}, "granular-pools", "", ""},
-		{"other parts under a pod", []change{granularL4, nodes("l4-granular"), partsOn(42, 531)}, "granular-pools", Problem, "parts of another size"},
-		{"other memory under a pod", []change{granularL4, nodes("l4-granular"), partsOn(21, 1100)}, "granular-pools", Problem, "parts of another size"},
-		{"parts of nobody's", []change{granularL4, nodes("l4-granular"), partsOn(0, 0)}, "granular-pools", Problem, "without a slice of the pool"},
-		{"a quota on parts", []change{granularL4, nodes("l4-granular"), quota("a", "requests.nvidia.com/gpu.shared")}, "granular-pools", Note, "count parts of 1063Mi"},
+		{"other parts under a pod", []change{granularL4, nodes("l4-granular"), partsOn(42, 531)},
+			"granular-pools", Problem, "parts of another size"},
+		{"other memory under a pod", []change{granularL4, nodes("l4-granular"), partsOn(21, 1100)},
+			"granular-pools", Problem, "parts of another size"},
+		{"parts of nobody's", []change{granularL4, nodes("l4-granular"), partsOn(0, 0)},
+			"granular-pools", Problem, "without a slice of the pool"},
+		{"a quota on parts", []change{granularL4, nodes("l4-granular"), quota("a", "requests.nvidia.com/gpu.shared")},
+			"granular-pools", Note, "count parts of 1063Mi"},
 		{"64 MPS clients in a configuration", []change{withConfig(mpsOf(64))}, "mps-clients", Problem, "more replicas than an MPS daemon"},
 		{"48 MPS clients in a configuration", []change{withConfig(mpsOf(48))}, "mps-clients", "", ""},
 		{"64 MPS clients on nodes", sharedIn("h100-mps-plugin", "mps", 64), "mps-clients", Problem, "more replicas than an MPS daemon"},
 		{"an MPS daemon with pipes of its own", []change{written(mpsDaemonSet(""))}, "mps-pipe", Problem, "inside its own container"},
 		{"an MPS daemon with pipes on the host", []change{written(mpsDaemonSet("/tmp"))}, "mps-pipe", OK, "on the host"},
-		{"an MPS daemon with another directory on the host", []change{written(mpsDaemonSet("/var/log"))}, "mps-pipe", Problem, "inside its own container"},
+		{"an MPS daemon with another directory on the host", []change{written(mpsDaemonSet("/var/log"))},
+			"mps-pipe", Problem, "inside its own container"},
 		{"an own MPS daemon is one", []change{nodes("h100-mps-plugin"), written(mpsDaemonSet("/tmp"))}, "mps-daemon", "", ""},
 		{"layouts", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts)}, "mig-config", OK, "knows 2 layouts"},
-		{"a layout that is not there", []change{mig, label(labelMIGConfig, "all-1g.5gb"), withConfig(layouts)}, "mig-config", Problem, "layout does not exist"},
-		{"layouts that are broken", []change{withConfig("version: v1\nmig-configs:\n  a: [{devices: all}]\n")}, "mig-config", Problem, "cannot use"},
-		{"strategy single and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), single}, "mig-strategy", Problem, "several profiles"},
-		{"strategy single and a layout of one profile", []change{mig, label(labelMIGConfig, "all-1g.10gb"), withConfig(layouts), single}, "mig-strategy", "", ""},
-		{"strategy mixed and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
-		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")}, "mig-strategy", Problem, "several profiles"},
-		{"a guard that asks by a variable that nobody reads", []change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"a layout that is not there", []change{mig, label(labelMIGConfig, "all-1g.5gb"), withConfig(layouts)},
+			"mig-config", Problem, "layout does not exist"},
+		{"layouts that are broken", []change{withConfig("version: v1\nmig-configs:\n  a: [{devices: all}]\n")},
+			"mig-config", Problem, "cannot use"},
+		{"strategy single and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), single},
+			"mig-strategy", Problem, "several profiles"},
+		{"strategy single and a layout of one profile", []change{mig, label(labelMIGConfig, "all-1g.10gb"), withConfig(layouts), single},
+			"mig-strategy", "", ""},
+		{"strategy mixed and a mixed layout",
+			[]change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
+		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")},
+			"mig-strategy", Problem, "several profiles"},
+		{"a guard that asks by a variable that nobody reads",
+			[]change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)},
+			"guard-access", Problem, "by a variable, which"},
 		{"an agent that nobody installed", []change{l4, team("guard: {mode: agent}\n")}, "agents", Problem, "there is none"},
 		{"agents on some nodes", []change{l4, team("guard: {mode: agent}\n"), agents(1, 1)}, "agents", Problem, "for 1 of 2 nodes"},
 		{"an agent that does not start", []change{l4, team("guard: {mode: agent}\n"), agents(2, 0)}, "agents", Warning, "0 of 2 agents"},
@@ -252,51 +300,85 @@ func configuredRows() []row {
 		{"agents that no policy needs", []change{l4, agents(2, 2)}, "agents", OK, "2 of 2 agents"},
 		{"agents on some nodes, and no policy needs them", []change{l4, agents(1, 1)}, "agents", Warning, "slices get a sidecar"},
 		{"no agent, and no policy needs one", []change{l4}, "agents", "", ""},
-		{"agents need no access of a guard's", []change{l4, team(""), agented, software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
-		{"an agent needs no access of a guard's", []change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
-		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
-		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},
+		{"agents need no access of a guard's", []change{l4, team(""), agented, software("container-toolkit", 2, envFalse)},
+			"guard-access", "", ""},
+		{"an agent needs no access of a guard's",
+			[]change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
+		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)},
+			"guard-access", "", ""},
+		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)},
+			"guard-access", Problem, "by a mount, which"},
 		{"no guard", []change{l4, team("guard: {enabled: false}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
-		{"a runtime class that is not there", []change{l4, team("guard: {runtimeClassName: nvidia}\n")}, "guard-access", Problem, "does not exist"},
-		{"a runtime class", []change{l4, team("guard: {runtimeClassName: nvidia}\n"), runtimeClass, operator("{cdi: {enabled: true}}")}, "guard-access", "", ""},
-		{"CDI without a runtime class", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true}}")}, "guard-access", Warning, "devices by CDI"},
-		{"CDI by NRI", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")}, "guard-access", Warning, "devices by CDI"},
+		{"a runtime class that is not there", []change{l4, team("guard: {runtimeClassName: nvidia}\n")},
+			"guard-access", Problem, "does not exist"},
+		{"a runtime class", []change{l4, team("guard: {runtimeClassName: nvidia}\n"), runtimeClass, operator("{cdi: {enabled: true}}")},
+			"guard-access", "", ""},
+		{"CDI without a runtime class", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true}}")},
+			"guard-access", Warning, "devices by CDI"},
+		{"CDI by NRI", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")},
+			"guard-access", Warning, "devices by CDI"},
 		{"auto without a runtime class", []change{l4, team("")}, "guard-access", OK, "reaches the driver: env"},
-		{"auto with a runtime class", []change{l4, team(""), runtimeClass, operator("{cdi: {enabled: true}}")}, "guard-access", OK, "env, runtime class nvidia"},
-		{"auto with NRI", []change{l4, team("guard: {access: auto}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")}, "guard-access", Warning, "no guard is planned: the GPU Operator passes devices by CDI"},
+		{"auto with a runtime class", []change{l4, team(""), runtimeClass, operator("{cdi: {enabled: true}}")},
+			"guard-access", OK, "env, runtime class nvidia"},
+		{"auto with NRI", []change{l4, team("guard: {access: auto}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")},
+			"guard-access", Warning, "no guard is planned: the GPU Operator passes devices by CDI"},
 		{"auto on GKE", []change{nodes("gke-t4-timesharing"), team("")}, "guard-access", Warning, "no guard is planned: GKE's"},
-		{"auto where nobody reads the variable", []change{l4, team(""), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
-		{"guards of two namespaces that read nothing", []change{guardsFailed("a", "b")}, "guard-failures", Warning, "the last guards could not read"},
-		{"two guards of one namespace that read nothing", []change{guardsFailed("a", "a")}, "guard-failures", Warning, "a namespace's last guards"},
+		{"auto where nobody reads the variable", []change{l4, team(""), software("container-toolkit", 2, envFalse)},
+			"guard-access", Problem, "by a variable, which"},
+		{"guards of two namespaces that read nothing", []change{guardsFailed("a", "b")},
+			"guard-failures", Warning, "the last guards could not read"},
+		{"two guards of one namespace that read nothing", []change{guardsFailed("a", "a")},
+			"guard-failures", Warning, "a namespace's last guards"},
 		{"one guard that reads nothing", []change{guardsFailed("a")}, "guard-failures", Note, "a guard could not read"},
 		{"guards that read the GPUs", []change{guardsFailed()}, "guard-failures", "", ""},
 		{"a limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1"), limitedPod}, "driver-limits", Problem, "do not start"},
 		{"no limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1")}, "driver-limits", Note, "will not start"},
-		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod}, "driver-limits", Problem, "do not start"},
-		{"an operator with toolkit 1.20.1 that installs driver 580", []change{l4, operator("{toolkit: {version: v1.20.1}, driver: {version: 580.95.05}}")}, "driver-limits", Note, `one value away`},
-		{"an operator with toolkit 1.20.1 that installs no driver", []change{l4, operator("{toolkit: {version: v1.20.1}, driver: {enabled: false}}")}, "driver-limits", Note, "will not start"},
+		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod},
+			"driver-limits", Problem, "do not start"},
+		{"an operator with toolkit 1.20.1 that installs driver 580",
+			[]change{l4, operator("{toolkit: {version: v1.20.1}, driver: {version: 580.95.05}}")}, "driver-limits", Note, `one value away`},
+		{"an operator with toolkit 1.20.1 that installs no driver",
+			[]change{l4, operator("{toolkit: {version: v1.20.1}, driver: {enabled: false}}")}, "driver-limits", Note, "will not start"},
 		{"a limited pod, toolkit 1.20.0", []change{l4, toolkitAt("v1.20.0"), limitedPod}, "driver-limits", "", ""},
 		{"a limited pod, driver 615", []change{nodes("h200-driver-limits"), toolkitAt("v1.20.1"), limitedPod}, "driver-limits", "", ""},
-		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Warning, "governed namespace"},
-		{"a container toolkit in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("container-toolkit", 2)}, "governed-software", Problem, "hides the devices"},
+		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)},
+			"governed-software", Warning, "governed namespace"},
+		{"a container toolkit in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("container-toolkit", 2)},
+			"governed-software", Problem, "hides the devices"},
 		{"a device plugin elsewhere", []change{l4, team(""), software("nvidia-device-plugin", 2)}, "governed-software", "", ""},
-		{"variables from files on Kubernetes 1.33", []change{namespace("a", "", envFilesPolicy), minorVersion("33")}, "env-files", Problem, "EnvFiles may be off"},
-		{"variables from files on Kubernetes 1.34", []change{namespace("a", "", envFilesPolicy), minorVersion("34")}, "env-files", Note, "is not known"},
-		{"variables from files on Kubernetes 1.34 with other gates", []change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("A=true")}, "env-files", Warning, "EnvFiles may be off"},
-		{"variables from files on kubelets 1.34", []change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true"), kubelets("v1.34.2")}, "env-files", Note, "is not known"},
-		{"variables from files on an older node, and one that is not known", []change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), kubelets("v1.33.2")}, "env-files", Problem, "EnvFiles may be off"},
-		{"variables from files on an older node of GPUs by dynamic resource allocation", []change{nodeWithoutPlugin("d"), published("d", "80Gi"), deviceClass("gpu.nvidia.com", ""),
-			namespace("a", "", envFilesPolicy+"\nstrategies: [claim]"), kubelets("v1.33.1")}, "env-files", Problem, "EnvFiles may be off"},
-		{"variables from files on an older node without GPUs", []change{nodeWithoutPlugin("d"), namespace("a", "", envFilesPolicy), kubelets("v1.33.1")}, "env-files", "", ""},
-		{"variables from files on Kubernetes 1.34 with the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true")}, "env-files", "", ""},
-		{"variables from files on Kubernetes 1.35 without the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("35"), gated("A=true,EnvFiles=false")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.33", []change{namespace("a", "", envFilesPolicy), minorVersion("33")},
+			"env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.34", []change{namespace("a", "", envFilesPolicy), minorVersion("34")},
+			"env-files", Note, "is not known"},
+		{"variables from files on Kubernetes 1.34 with other gates",
+			[]change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("A=true")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on kubelets 1.34",
+			[]change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true"), kubelets("v1.34.2")},
+			"env-files", Note, "is not known"},
+		{"variables from files on an older node, and one that is not known",
+			[]change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), kubelets("v1.33.2")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on an older node of GPUs by dynamic resource allocation",
+			[]change{nodeWithoutPlugin("d"), published("d", "80Gi"), deviceClass("gpu.nvidia.com", ""),
+				namespace("a", "", envFilesPolicy+"\nstrategies: [claim]"), kubelets("v1.33.1")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on an older node without GPUs",
+			[]change{nodeWithoutPlugin("d"), namespace("a", "", envFilesPolicy), kubelets("v1.33.1")}, "env-files", "", ""},
+		{"variables from files on Kubernetes 1.34 with the feature",
+			[]change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true")}, "env-files", "", ""},
+		{"variables from files on Kubernetes 1.35 without the feature",
+			[]change{namespace("a", "", envFilesPolicy), minorVersion("35"), gated("A=true,EnvFiles=false")},
+			"env-files", Warning, "EnvFiles may be off"},
 		{"variables from files on Kubernetes 1.35+", []change{namespace("a", "", envFilesPolicy), minorVersion("35+")}, "env-files", "", ""},
-		{"variables from files on an older node", []change{l4, namespace("a", "", envFilesPolicy), kubelets("v1.33.1")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on an older node", []change{l4, namespace("a", "", envFilesPolicy), kubelets("v1.33.1")},
+			"env-files", Problem, "EnvFiles may be off"},
 		{"variables from files on newer nodes", []change{l4, namespace("a", "", envFilesPolicy), kubelets("v1.36.0-eks-1")}, "env-files", "", ""},
-		{"no variables from files on Kubernetes 1.33", []change{namespace("a", "", `frameworks: {pytorch: {shim: "on"}}`), minorVersion("33")}, "env-files", "", ""},
-		{"a LimitRange below the guard", []change{team(""), written(limitRange("max: {memory: 32Mi}"))}, "limit-ranges", Problem, "leaves no room for the guard"},
-		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
-		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
+		{"no variables from files on Kubernetes 1.33", []change{namespace("a", "", `frameworks: {pytorch: {shim: "on"}}`), minorVersion("33")},
+			"env-files", "", ""},
+		{"a LimitRange below the guard", []change{team(""), written(limitRange("max: {memory: 32Mi}"))},
+			"limit-ranges", Problem, "leaves no room for the guard"},
+		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))},
+			"limit-ranges", "", ""},
+		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))},
+			"limit-ranges", Problem, "gives a GPU"},
 		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
 		{"a strict namespace in another case", []change{labeled("gpuslice.dev/enforce", "Strict")}, "namespace-labels", Warning, "has no effect"},
 		{"a bypass that is none", []change{labeled("gpuslice.dev/bypass", "yes")}, "namespace-labels", Warning, "has no effect"},
@@ -315,8 +397,9 @@ func guardsFailed(namespaces ...string) change {
 	return func(_ *testing.T, f *Facts) {
 		var reports []guardaccess.Report
 		for n, namespace := range namespaces {
-			reports = append(reports, guardaccess.Report{Pool: "l4", Access: "env", Namespace: namespace, Started: at.Add(time.Duration(n-60) * time.Minute),
-				Outcome: guardaccess.Fails, Reason: "initialise NVML: library not found"})
+			reports = append(reports,
+				guardaccess.Report{Pool: "l4", Access: "env", Namespace: namespace, Started: at.Add(time.Duration(n-60) * time.Minute),
+					Outcome: guardaccess.Fails, Reason: "initialise NVML: library not found"})
 		}
 		failures := guardaccess.Failures{}.Update(reports, at)
 		f.State = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failures.Encode()}}}
@@ -337,7 +420,8 @@ func gated(gates string) change {
 // nodeWithoutPlugin is a node that no device plugin offers anything on.
 func nodeWithoutPlugin(name string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Nodes = append(f.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}})
+		f.Nodes = append(f.Nodes,
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}})
 	}
 }
 
@@ -352,7 +436,8 @@ func kubelets(version string) change {
 
 // TestNamespaceLabelRemedy: a manifest takes the values as the remedy has them, "true" in quotes.
 func TestNamespaceLabelRemedy(t *testing.T) {
-	for key, want := range map[string]string{"gpuslice.dev/bypass": `gpuslice.dev/bypass: "true",`, "gpuslice.dev/fail": `gpuslice.dev/fail: "open" or "open-for-claims",`} {
+	for key, want := range map[string]string{"gpuslice.dev/bypass": `gpuslice.dev/bypass: "true",`,
+		"gpuslice.dev/fail": `gpuslice.dev/fail: "open" or "open-for-claims",`} {
 		found := checkNamespaceLabels(facts(t, labeled(key, "yes")))
 		if len(found) != 1 || !strings.Contains(found[0].Remedy, want) {
 			t.Errorf("%+v, want a remedy with %s", found, want)

@@ -53,8 +53,10 @@ func proofRows() []row {
 	return []row{
 		{"nothing was tried", []change{node}, "proofs", "", ""},
 		{"a guard that held", []change{node, proved(guarded, nil)}, "proofs", OK, "guard is proven"},
-		{"a guard that did not", []change{node, proved(strings.Replace(guarded, "guard", "nothing", 1), nil)}, "proofs", Warning, "nothing is proven"},
-		{"a proof of another driver", []change{node, proved(guarded, func(r *proofs.Record) { r.Driver = "550.1.2" })}, "proofs", Note, "counts no more"},
+		{"a guard that did not", []change{node, proved(strings.Replace(guarded, "guard", "nothing", 1), nil)},
+			"proofs", Warning, "nothing is proven"},
+		{"a proof of another driver", []change{node, proved(guarded, func(r *proofs.Record) { r.Driver = "550.1.2" })},
+			"proofs", Note, "counts no more"},
 		{"a proof of a pool that is no more", []change{node, proved(guarded, func(r *proofs.Record) { r.Pool = "gone" })}, "proofs", "", ""},
 	}
 }
@@ -104,7 +106,8 @@ func TestSaveProof(t *testing.T) {
 
 func TestReadReport(t *testing.T) {
 	t.Parallel()
-	if _, err := readReport("gpuslice terminated prove", proof.Alloc); err == nil || !strings.Contains(err.Error(), "gpuslice terminated prove") {
+	if _, err := readReport("gpuslice terminated prove", proof.Alloc); err == nil ||
+		!strings.Contains(err.Error(), "gpuslice terminated prove") {
 		t.Errorf("a message that is no report: %v", err)
 	}
 	const report = `{"driver": "580.95.05", "attempts": [{"way": "cuMemAlloc", "held": "guard"}, {"way": "cuMemCreate", "held": "hardware"}]}`
@@ -150,7 +153,9 @@ func TestAwaitEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ended := created.DeepCopy()
-			ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "prove", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			ended.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "prove", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+			}
 			c.change(ended)
 			p := prover{client: fake.NewClientset(ended), namespace: Governed{Name: "proofs"}}
 			if _, _, err := p.awaitEnd(t.Context(), created); (err != nil) != c.fails {
@@ -175,7 +180,9 @@ func TestPodNodes(t *testing.T) {
 		t.Fatalf("%d terms, want %d", len(terms), mostNodes)
 	}
 	for i, term := range terms {
-		want := []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{fmt.Sprintf("node-%d", i)}}}
+		want := []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{fmt.Sprintf("node-%d", i)}},
+		}
 		if diff := cmp.Diff(want, term.MatchFields); diff != "" || len(term.MatchExpressions) > 0 {
 			t.Errorf("term %d: %s", i, diff)
 		}
@@ -184,7 +191,8 @@ func TestPodNodes(t *testing.T) {
 
 func TestPodOfPool(t *testing.T) {
 	t.Parallel()
-	f := facts(t, nodes("l4-timeslicing-renamed"), label(corev1.LabelHostname, "another-name"), installedWith(2, bundle(t, 24*time.Hour)), guardImage("secret"),
+	f := facts(t, nodes("l4-timeslicing-renamed"), label(corev1.LabelHostname, "another-name"),
+		installedWith(2, bundle(t, 24*time.Hour)), guardImage("secret"),
 		namespace("proofs", "privileged", "mode: transparent\nstrategies: [time-slicing]\n"))
 	g, problem := chooseForProof(f, "proofs")
 	if problem != nil {

@@ -134,7 +134,8 @@ func TestReinstall(t *testing.T) {
 		want  string
 	}{
 		{"nothing installed", nil, "helm install gpuslice deploy/chart "},
-		{"by Helm", []change{installedWith(3, nil), managed}, "helm upgrade our-release deploy/chart --namespace gpuslice-system --reset-then-reuse-values"},
+		{"by Helm", []change{installedWith(3, nil), managed},
+			"helm upgrade our-release deploy/chart --namespace gpuslice-system --reset-then-reuse-values"},
 		{"by kustomize", []change{installedWith(3, nil)}, "kubectl apply --server-side -k OVERLAY"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -78,14 +78,16 @@ func TestReasons(t *testing.T) {
 		says  []string // parts of the reasons, in order
 	}{
 		{"no node has room", func(p *corev1.Pod, _ *facts) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.shared."}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+				Message: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.shared."}}
 		}, pending, []string{"scheduler: 0/2 nodes"}},
 		{"a scheduling gate", func(p *corev1.Pod, _ *facts) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
 		}, pending, []string{"scheduling gate kueue.x-k8s.io/admission"}},
 		{"an image that cannot be pulled", func(p *corev1.Pod, _ *facts) {
 			p.Spec.NodeName = "n1"
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainer",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
 		}, pending, []string{"trainer is waiting (ImagePullBackOff): no such image"}},
 		{"a container that cannot start, shown once", func(p *corev1.Pod, _ *facts) {
 			p.Spec.NodeName = "n1"
@@ -94,7 +96,9 @@ func TestReasons(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{broken}
 		}, pending, []string{"trainer is waiting (RunContainerError): failed to create task: no such file"}},
 		{"a device that does not match the plan", func(p *corev1.Pod, _ *facts) {
-			p.Status.InitContainerStatuses = []corev1.ContainerStatus{ended("gpuslice-check", 1, "Error", "the device has 15 GiB, and 22 GiB were planned on")}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+				ended("gpuslice-check", 1, "Error", "the device has 15 GiB, and 22 GiB were planned on"),
+			}
 		}, pending, []string{"the node does not match the plan, and was restarted 1 times: the device has 15 GiB"}},
 		{"the guard ended it", func(p *corev1.Pod, f *facts) {
 			p.Status.Phase = corev1.PodRunning
@@ -137,7 +141,8 @@ func TestCandidateNodesOfAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &facts{subject: subject{"pod", "team-a", "train"}, pod: sliced(t, "train", nodes), found: true, othersRead: true, nodes: []corev1.Node{*nodes[0], *nodes[1]}}
+	f := &facts{subject: subject{"pod", "team-a", "train"},
+		pod: sliced(t, "train", nodes), found: true, othersRead: true, nodes: []corev1.Node{*nodes[0], *nodes[1]}}
 	var reasons []string
 	for _, n := range summarize(f).Nodes {
 		reasons = append(reasons, n.Reason)
@@ -189,7 +194,8 @@ func TestCandidateNodes(t *testing.T) {
 
 func TestSummarizeDeniedWorkload(t *testing.T) {
 	t.Parallel()
-	denial := recorded("replicaset-controller", "FailedCreate", `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
+	denial := recorded("replicaset-controller", "FailedCreate",
+		`Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
 	f := &facts{subject: subject{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial, denial}}
 	l := summarize(f)
 	if !l.denied || len(l.Reasons) != 1 || !strings.HasSuffix(l.Reasons[0], "40Gi does not fit") {
@@ -207,7 +213,8 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 		pod.CreationTimestamp = metav1.NewTime(denial.LastTimestamp.Add(-c.age))
 		f.pods = []*corev1.Pod{pod}
 		l = summarize(f)
-		if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" || l.denied != c.denied || (len(l.Reasons) > 0) != c.denied {
+		if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" ||
+			l.denied != c.denied || (len(l.Reasons) > 0) != c.denied {
 			t.Errorf("%s: denied %t, because %q (-want +got):\n%s", c.name, l.denied, l.Reasons, diff)
 		}
 	}
@@ -216,7 +223,8 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 // TestDenialsOfEarlierTemplates: an Event stays for an hour, and the template may have been corrected since.
 func TestDenialsOfEarlierTemplates(t *testing.T) {
 	t.Parallel()
-	denial := recorded("replicaset-controller", "FailedCreate", `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
+	denial := recorded("replicaset-controller", "FailedCreate",
+		`Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
 	at := denial.LastTimestamp.Time
 	replicaSet := func(uid types.UID, revision string) *appsv1.ReplicaSet {
 		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{revisionAnnotation: revision}}}
@@ -230,13 +238,16 @@ func TestDenialsOfEarlierTemplates(t *testing.T) {
 	}{
 		{"of the current ReplicaSet", outdated([]*appsv1.ReplicaSet{replicaSet("1", "10"), replicaSet("2", "9")}, owners), time.Time{}, true},
 		{"of an earlier one", outdated([]*appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("2", "10")}, owners), time.Time{}, false},
-		{"a ReplicaSet of somebody else is newer", outdated([]*appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
-		{"ReplicaSets that cannot be distinguished", outdated([]*appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
+		{"a ReplicaSet of somebody else is newer",
+			outdated([]*appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
+		{"ReplicaSets that cannot be distinguished",
+			outdated([]*appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
 		{"after the last change", nil, at.Add(-time.Minute), true},
 		{"in the second of the last change", nil, at, true},
 		{"before the last change", nil, at.Add(time.Minute), false},
 	} {
-		f := &facts{subject: subject{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial}, outdated: c.outdated, changed: c.changed}
+		f := &facts{subject: subject{"deployment", "team-a", "train"},
+			found: true, events: []corev1.Event{denial}, outdated: c.outdated, changed: c.changed}
 		if l := summarize(f); l.denied != c.denied || (len(l.Reasons) > 0) != c.denied || len(l.Events) != 1 {
 			t.Errorf("%s: denied %t, because %q", c.name, l.denied, l.Reasons)
 		}
@@ -250,18 +261,21 @@ func TestDenialsOfEarlierTemplates(t *testing.T) {
 
 func TestSummarizeMissing(t *testing.T) {
 	t.Parallel()
-	if l := summarize(&facts{subject: subject{"pod", "team-a", "gone"}}); l.State != missing || !strings.Contains(l.Notes[0], "gpuslice explain deployment/NAME -n team-a") {
+	if l := summarize(&facts{subject: subject{"pod", "team-a", "gone"}}); l.State != missing ||
+		!strings.Contains(l.Notes[0], "gpuslice explain deployment/NAME -n team-a") {
 		t.Errorf("%+v", l)
 	}
 	if l := summarize(&facts{subject: subject{"job", "team-a", "gone"}}); l.State != missing {
 		t.Errorf("%+v", l)
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "team-a"}}
-	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "wrote nothing on it") {
+	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil ||
+		!strings.Contains(l.Notes[0], "wrote nothing on it") {
 		t.Errorf("%+v", l)
 	}
 	p.Annotations = map[string]string{api.AnnotationPromise: "{"}
-	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "cannot be read") {
+	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil ||
+		!strings.Contains(l.Notes[0], "cannot be read") {
 		t.Errorf("%+v", l)
 	}
 }
@@ -269,8 +283,10 @@ func TestSummarizeMissing(t *testing.T) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for argument, want := range map[string]string{
-		"train": "pod train", "pod/train": "pod train", "po/train": "pod train", "Deployment/train": "deployment train", "deploy/train": "deployment train",
-		"statefulsets/train": "statefulset train", "sts/train": "statefulset train", "ds/train": "daemonset train", "rs/train": "replicaset train",
+		"train": "pod train", "pod/train": "pod train", "po/train": "pod train",
+		"Deployment/train": "deployment train", "deploy/train": "deployment train",
+		"statefulsets/train": "statefulset train", "sts/train": "statefulset train",
+		"ds/train": "daemonset train", "rs/train": "replicaset train",
 		"jobs/train": "job train", "cj/train": "cronjob train", "service/train": "", "pod/": "", "": "",
 	} {
 		kind, name, err := parse(argument)

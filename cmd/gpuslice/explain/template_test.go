@@ -17,7 +17,8 @@ import (
 // TestTemplateNote: what a pod waits for whose slice is a claim.
 func TestTemplateNote(t *testing.T) {
 	const name = "gpuslice-4396mi"
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(name)}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"},
+		Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(name)}}}}
 	spec := &claims.Named(pod)[0].Spec.Spec
 	class := map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": {}}
 	for _, c := range []struct {
@@ -34,7 +35,8 @@ func TestTemplateNote(t *testing.T) {
 		{"written beside many", true, claimtemplates.MaxTemplates, true, class, "once a device has room"},
 		{"without a class", true, 0, true, nil, "DeviceClass gpu.nvidia.com, which does not exist"},
 	} {
-		f := &facts{pod: pod, claimsRead: c.read, claims: cluster.Claims{Classes: c.classes, Templates: map[string]*resourcev1.ResourceClaimSpec{"team-b/" + name: spec, "team-a/mine": {}}}}
+		f := &facts{pod: pod, claimsRead: c.read, claims: cluster.Claims{Classes: c.classes,
+			Templates: map[string]*resourcev1.ResourceClaimSpec{"team-b/" + name: spec, "team-a/mine": {}}}}
 		for i := range c.others {
 			f.claims.Templates[fmt.Sprintf("team-a/gpuslice-%dmi", i+1)] = spec
 		}

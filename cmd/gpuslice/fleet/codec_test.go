@@ -27,23 +27,42 @@ func full() *Fleet {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	f := New(at)
 	f.Version, f.Unread = "v0.3.0", []string{"quotas are unknown"}
-	f.Pools = []Pool{{Name: "crimson-l4", Resource: "nvidia.com/gpu.shared", Class: "crimson-gpus", Strategy: "time-slicing", Product: "NVIDIA-L4", DeviceMemory: 23034, InstanceMemory: 1, Slice: 5400, Reserve: 1024, Replicas: 4, Share: 0.25, Granular: true, MIGProfile: "1g.10gb", Claims: true, Driver: "580.95"}}
-	f.Nodes = []Node{{Name: "l4-1", Labels: map[string]string{"team": "crimson", "nvidia.com/gpu.product": "NVIDIA-L4", "kubernetes.io/hostname": "l4-1"}, Taints: []corev1.Taint{{Key: "acme.com/team", Value: "crimson", Effect: "NoSchedule"}}, Unschedulable: true, NotReady: true, Allocatable: Resources{"cpu": 16000, "acme.com/fpga": 1, "nvidia.com/gpu.shared": 4}, Others: Resources{"cpu": 100}, GPUs: GPUs{"NVIDIA-L4", 1, 23034, true, true}, Offers: []Offer{{"crimson-l4", 4}}}}
+	f.Pools = []Pool{{Name: "crimson-l4", Resource: "nvidia.com/gpu.shared", Class: "crimson-gpus", Strategy: "time-slicing",
+		Product: "NVIDIA-L4", DeviceMemory: 23034, InstanceMemory: 1, Slice: 5400, Reserve: 1024, Replicas: 4, Share: 0.25, Granular: true,
+		MIGProfile: "1g.10gb", Claims: true, Driver: "580.95"}}
+	f.Nodes = []Node{{Name: "l4-1",
+		Labels:        map[string]string{"team": "crimson", "nvidia.com/gpu.product": "NVIDIA-L4", "kubernetes.io/hostname": "l4-1"},
+		Taints:        []corev1.Taint{{Key: "acme.com/team", Value: "crimson", Effect: "NoSchedule"}},
+		Unschedulable: true,
+		NotReady:      true,
+		Allocatable:   Resources{"cpu": 16000, "acme.com/fpga": 1, "nvidia.com/gpu.shared": 4},
+		Others:        Resources{"cpu": 100}, GPUs: GPUs{"NVIDIA-L4", 1, 23034, true, true}, Offers: []Offer{{"crimson-l4", 4}}}}
 	f.Pods = []Pod{{
-		Namespace: "team-a", Name: "train-0", Labels: map[string]string{"app": "train"}, Owner: Owner{"Job", "train"}, Node: "l4-1", Phase: "Running", Created: at, Bound: at, Ended: at,
-		Requests: Resources{"cpu": 100, "nvidia.com/gpu.shared": 1}, Priority: -1, SchedulerName: "crimson-scheduler", NodeSelector: map[string]string{"team": "crimson"},
+		Namespace: "team-a", Name: "train-0", Labels: map[string]string{"app": "train"}, Owner: Owner{"Job", "train"},
+		Node: "l4-1", Phase: "Running", Created: at, Bound: at, Ended: at,
+		Requests: Resources{"cpu": 100, "nvidia.com/gpu.shared": 1},
+		Priority: -1, SchedulerName: "crimson-scheduler", NodeSelector: map[string]string{"team": "crimson"},
 		Affinity: &corev1.Affinity{
-			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "team", Operator: "In", Values: []string{"crimson"}}, {Key: "nvidia.com/gpu.memory", Operator: "Gt", Values: []string{"20000"}}},
-				MatchFields:      []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"l4-1"}}}}}}},
-			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"team-a"},
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "team", Operator: "In", Values: []string{"crimson"}},
+						{Key: "nvidia.com/gpu.memory", Operator: "Gt", Values: []string{"20000"}}},
+					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"l4-1"}}}}}}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"team-a"},
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}}}}},
 		Tolerations: []corev1.Toleration{{Key: "acme.com/team", Operator: "Equal", Value: "crimson"}},
-		Spread:      []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: "DoNotSchedule", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"train"}}}}}},
-		Slices:      []Slice{{"main", "crimson-l4", "nvidia.com/gpu.shared", 1, 4096, 0.25, 4096, 5400, 25, "time-slicing", "guard", "guard", []Usage{{"GPU-1", 1 << 30, 2 << 30, &busy}}}},
-		Claims:      1, Waiting: "0/5 nodes are available",
+		Spread: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone",
+			WhenUnsatisfiable: "DoNotSchedule", LabelSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"train"}}},
+			}}},
+		Slices: []Slice{{"main", "crimson-l4", "nvidia.com/gpu.shared", 1, 4096, 0.25, 4096, 5400, 25, "time-slicing", "guard",
+			"guard", []Usage{{"GPU-1", 1 << 30, 2 << 30, &busy}}}},
+		Claims: 1, Waiting: "0/5 nodes are available",
 	}}
-	f.Quotas = []Quota{{"namespace/team-a", []string{"team-a"}, []quota.Figure{{Quota: "quota", Namespace: "team-a", Part: "pool/crimson-l4", Dimension: "memory", Limit: 8 << 30, Used: 4 << 30, Reserved: 1}}}}
+	f.Quotas = []Quota{{"namespace/team-a", []string{"team-a"}, []quota.Figure{
+		{Quota: "quota", Namespace: "team-a", Part: "pool/crimson-l4", Dimension: "memory", Limit: 8 << 30, Used: 4 << 30, Reserved: 1},
+	}}}
 	return f
 }
 
@@ -86,7 +105,8 @@ func TestRoundTrip(t *testing.T) {
 	t.Run("every field has a value", func(t *testing.T) {
 		f := full()
 		f.Hashed = true
-		for _, v := range []any{*f, f.Pools[0], f.Nodes[0], f.Nodes[0].GPUs, f.Pods[0], f.Pods[0].Slices[0], f.Pods[0].Slices[0].Usage[0], f.Quotas[0]} {
+		for _, v := range []any{*f, f.Pools[0], f.Nodes[0], f.Nodes[0].GPUs, f.Pods[0],
+			f.Pods[0].Slices[0], f.Pods[0].Slices[0].Usage[0], f.Quotas[0]} {
 			for i := range reflect.TypeOf(v).NumField() {
 				if reflect.ValueOf(v).Field(i).IsZero() {
 					t.Errorf("%T: field %s is not tried", v, reflect.TypeOf(v).Field(i).Name)
@@ -120,7 +140,8 @@ func TestReadErrors(t *testing.T) {
 		{"half of the JSON", text[:len(text)/2], "ends in the middle"},
 		{"its head alone", compressed[:5], "ends in the middle"},
 		{"a damaged byte", compressed[:len(compressed)-6] + "\x00" + compressed[len(compressed)-5:], "gzip: invalid checksum"},
-		{"a newer format", edited(`"format":1`, `"format":2`), "it has format 2, and this build reads format 1: use the gpuslice that wrote it, or a newer one"},
+		{"a newer format", edited(`"format":1`, `"format":2`),
+			"it has format 2, and this build reads format 1: use the gpuslice that wrote it, or a newer one"},
 		{"an older format", edited(`"format":1`, `"format":0`), "take it again"},
 		{"a newer format that changed more", edited(`"format":1`, `"format":7`)[:400], "it has format 7"},
 		{"another document", `{"apiVersion": "v1", "kind": "List", "items": []}`, `it is no snapshot: apiVersion "v1", kind "List"`},
@@ -134,7 +155,8 @@ func TestReadErrors(t *testing.T) {
 		{"two nodes", edited(`"nodes":[`, `"nodes":[{"name":"l4-1"},`), `two nodes have the name "l4-1"`},
 		{"two pods", edited(`"pods":[`, `"pods":[{"namespace":"team-a","name":"train-0"},`), `two pods have the name "team-a/train-0"`},
 		{"a figure below zero", edited(`"limit":8589934592`, `"limit":-1`), `budget "namespace/team-a": a figure of -1`},
-		{"an unknown pool", edited(`"offers":[{"pool":"crimson-l4"`, `"offers":[{"pool":"h100"`), `node "l4-1" offers pool "h100", which is not in the snapshot`},
+		{"an unknown pool", edited(`"offers":[{"pool":"crimson-l4"`, `"offers":[{"pool":"h100"`),
+			`node "l4-1" offers pool "h100", which is not in the snapshot`},
 		{"a negative amount", edited(`"cpu":16000`, `"cpu":-1`), `node "l4-1": -1 of "cpu"`},
 		{"an amount past all bounds", edited(`"cpu":16000`, `"cpu":9007199254740993`), "accepted: 0 to"},
 		{"an amount that is no integer", edited(`"cpu":16000`, `"cpu":1.5`), "/nodes: item 0: /allocatable/cpu: invalid syntax"},
@@ -148,7 +170,8 @@ func TestReadErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := Read(strings.NewReader(c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "read the snapshot: ") || len(err.Error()) > 600 {
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), "read the snapshot: ") || len(err.Error()) > 600 {
 				t.Errorf("%v, %v; want %q", f, err, c.want)
 			}
 		})
@@ -232,18 +255,20 @@ func TestHashNames(t *testing.T) {
 	}
 	n, p := f.Nodes[0], f.Pods[0]
 	for what, pair := range map[string][2]string{
-		"the node of the pod":     {n.Name, p.Node},
-		"its hostname":            {n.Name, n.Labels["kubernetes.io/hostname"]},
-		"the field of a term":     {n.Name, p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]},
+		"the node of the pod": {n.Name, p.Node},
+		"its hostname":        {n.Name, n.Labels["kubernetes.io/hostname"]},
+		"the field of a term": {n.Name,
+			p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]},
 		"the key of a toleration": {n.Taints[0].Key, p.Tolerations[0].Key},
 		"its value":               {n.Taints[0].Value, p.Tolerations[0].Value},
-		"a number":                {"20000", p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[1].Values[0]},
-		"the product":             {"NVIDIA-L4", n.Labels["nvidia.com/gpu.product"]},
-		"the namespace":           {p.Namespace, f.Quotas[0].Namespaces[0]},
-		"the budget":              {"namespace/" + p.Namespace, f.Quotas[0].Budget},
-		"the pool of the node":    {f.Pools[0].Name, n.Offers[0].Pool},
-		"the pool of the slice":   {f.Pools[0].Name, p.Slices[0].Pool},
-		"the pool of the quota":   {"pool/" + f.Pools[0].Name, f.Quotas[0].Figures[0].Part},
+		"a number": {"20000",
+			p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[1].Values[0]},
+		"the product":           {"NVIDIA-L4", n.Labels["nvidia.com/gpu.product"]},
+		"the namespace":         {p.Namespace, f.Quotas[0].Namespaces[0]},
+		"the budget":            {"namespace/" + p.Namespace, f.Quotas[0].Budget},
+		"the pool of the node":  {f.Pools[0].Name, n.Offers[0].Pool},
+		"the pool of the slice": {f.Pools[0].Name, p.Slices[0].Pool},
+		"the pool of the quota": {"pool/" + f.Pools[0].Name, f.Quotas[0].Figures[0].Part},
 	} {
 		if pair[0] != pair[1] || pair[0] == "" {
 			t.Errorf("%s: %q and %q", what, pair[0], pair[1])
@@ -268,13 +293,15 @@ func TestHashOurNames(t *testing.T) {
 	f.Pools[0].Resource = resource
 	f.Nodes[0].Labels["gpuslice.dev/trust-domain"] = "crimson"
 	f.Pods[0].Requests = Resources{resource: 1, "deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1}
-	f.Pods[0].Labels = map[string]string{"gpuslice.dev/container": "main", "gpuslice.dev/class": "crimson-small", "gpuslice.dev/whatever": "crimson", "gpuslice.dev/memory": "8Gi"}
+	f.Pods[0].Labels = map[string]string{"gpuslice.dev/container": "main", "gpuslice.dev/class": "crimson-small",
+		"gpuslice.dev/whatever": "crimson", "gpuslice.dev/memory": "8Gi"}
 	f.HashNames([]byte("0123456789abcdef"))
 	if text := unpacked(t, f); strings.Contains(text, "crimson") || strings.Contains(text, `"main"`) || !strings.Contains(text, "8Gi") {
 		t.Errorf("%s", text)
 	}
 	p := f.Pods[0]
-	if p.Requests[f.Pools[0].Resource] != 1 || p.Requests["deviceclass.resource.kubernetes.io/gpu.nvidia.com"] != 1 || p.Labels["gpuslice.dev/container"] != p.Slices[0].Container {
+	if p.Requests[f.Pools[0].Resource] != 1 || p.Requests["deviceclass.resource.kubernetes.io/gpu.nvidia.com"] != 1 ||
+		p.Labels["gpuslice.dev/container"] != p.Slices[0].Container {
 		t.Errorf("what belongs together does not: %v, %v, %v", f.Pools[0].Resource, p.Requests, p.Labels)
 	}
 }
@@ -338,7 +365,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestFitOfOneNamespace: whatever one namespace has, a snapshot can be written, with hashed names too, and no pod that holds a node is left out.
+// TestFitOfOneNamespace: whatever one namespace has, a snapshot can be written, with hashed names too, and no pod that holds a node is left
+// out.
 func TestFitOfOneNamespace(t *testing.T) {
 	labels := func(n int) map[string]string {
 		all := map[string]string{}
@@ -391,9 +419,11 @@ func TestFitOfOneNamespace(t *testing.T) {
 				}
 			}
 			if running != c.running || victims != 1 && c.fails == "" || len(f.Pods) < c.kept {
-				t.Errorf("%s, hashed %t: of %d pods %d stay, %d of those that run, %d of another namespace; %q", name, hashed, before, len(f.Pods), running, victims, notes)
+				t.Errorf("%s, hashed %t: of %d pods %d stay, %d of those that run, %d of another namespace; %q", name,
+					hashed, before, len(f.Pods), running, victims, notes)
 			}
-			if text := strings.Join(f.Unread, "\n"); hashed && strings.Contains(text, "tenant") || (len(f.Pods) < before) != (len(notes) > 0) && c.running != 1 {
+			if text := strings.Join(f.Unread, "\n"); hashed && strings.Contains(text, "tenant") ||
+				(len(f.Pods) < before) != (len(notes) > 0) && c.running != 1 {
 				t.Errorf("%s, hashed %t: notes %q", name, hashed, text)
 			}
 		}

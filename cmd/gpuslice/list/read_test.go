@@ -23,14 +23,25 @@ func TestStatus(t *testing.T) {
 		want string
 	}{
 		{"runs", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs}}}, "Running"},
-		{"crashes", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs, waiting("CrashLoopBackOff")}}}, "CrashLoopBackOff"},
-		{"one has ended", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs, ended(137, "OOMKilled")}}}, "OOMKilled"},
-		{"one is done", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs, ended(0, "Completed")}}}, "Running"},
-		{"starts", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{waiting("ContainerCreating")}}}, "Pending"},
-		{"its check fails", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{waiting("RunContainerError")}, ContainerStatuses: []corev1.ContainerStatus{waiting("PodInitializing")}}}, "RunContainerError"},
+		{"crashes", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{runs, waiting("CrashLoopBackOff")}}},
+			"CrashLoopBackOff"},
+		{"one has ended", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{runs, ended(137, "OOMKilled")}}}, "OOMKilled"},
+		{"one is done",
+			corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs, ended(0, "Completed")}}},
+			"Running"},
+		{"starts", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{waiting("ContainerCreating")}}}, "Pending"},
+		{"its check fails", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending,
+			InitContainerStatuses: []corev1.ContainerStatus{waiting("RunContainerError")},
+			ContainerStatuses:     []corev1.ContainerStatus{waiting("PodInitializing")}}},
+			"RunContainerError"},
 		{"evicted", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}}, "Evicted"},
-		{"failed", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended(1, "Error")}}}, "Failed"},
-		{"is deleted", corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, "Terminating"},
+		{"failed", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended(1, "Error")}}},
+			"Failed"},
+		{"is deleted", corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			"Terminating"},
 	} {
 		if got := status(&c.pod); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

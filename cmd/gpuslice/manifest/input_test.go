@@ -79,7 +79,8 @@ func TestSplit(t *testing.T) {
 		text := "a: 1\n---\nb: 2\n---\n# comment\nc: [\n"
 		documents := split("f", []byte(text), true)
 		last := documents[len(documents)-1]
-		if last.Err == nil || last.At.String() != "f document 3" || !strings.Contains(last.Err.Error(), "line 6") && !strings.Contains(last.Err.Error(), "line 7") {
+		if last.Err == nil || last.At.String() != "f document 3" ||
+			!strings.Contains(last.Err.Error(), "line 6") && !strings.Contains(last.Err.Error(), "line 7") {
 			t.Errorf("%s: %v", last.At, last.Err)
 		}
 	})
@@ -93,7 +94,8 @@ func TestSplit(t *testing.T) {
 
 // FuzzDocuments: no input makes the reader panic, and every object that is read has a kind.
 func FuzzDocuments(f *testing.F) {
-	for _, seed := range []string{"a: 1\n---\n{}", `{"kind":"List","apiVersion":"v1","items":[{},null,1]}`, "--- x\n...\n", "kind: PodList\napiVersion: v1\nitems: [{metadata: {name: a}}]\n", "metadata: {labels: {a: 1}}\n"} {
+	for _, seed := range []string{"a: 1\n---\n{}", `{"kind":"List","apiVersion":"v1","items":[{},null,1]}`, "--- x\n...\n",
+		"kind: PodList\napiVersion: v1\nitems: [{metadata: {name: a}}]\n", "metadata: {labels: {a: 1}}\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

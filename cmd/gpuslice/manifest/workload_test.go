@@ -90,18 +90,22 @@ func TestTemplates(t *testing.T) {
 		name, kind, raw string
 		want            []string
 	}{
-		{"RayCluster", "RayCluster", `{"spec":{"headGroupSpec":{"template":{"spec":` + spec + `}},"workerGroupSpecs":[{"template":{"spec":` + spec + `}}]}}`,
+		{"RayCluster", "RayCluster",
+			`{"spec":{"headGroupSpec":{"template":{"spec":` + spec + `}},"workerGroupSpecs":[{"template":{"spec":` + spec + `}}]}}`,
 			[]string{"spec.headGroupSpec.template", "spec.workerGroupSpecs[0].template"}},
-		{"PyTorchJob", "PyTorchJob", `{"spec":{"pytorchReplicaSpecs":{"Master":{"template":{"spec":` + spec + `}},"Worker":{"template":{"spec":` + spec + `}}}}}`,
+		{"PyTorchJob", "PyTorchJob",
+			`{"spec":{"pytorchReplicaSpecs":{"Master":{"template":{"spec":` + spec + `}},"Worker":{"template":{"spec":` + spec + `}}}}}`,
 			[]string{"spec.pytorchReplicaSpecs.Master.template", "spec.pytorchReplicaSpecs.Worker.template"}},
 		{"a job of jobs", "JobSet", `{"spec":{"replicatedJobs":[{"template":{"spec":{"template":{"spec":` + spec + `}}}}]}}`,
 			[]string{"spec.replicatedJobs[0].template.spec.template"}},
 		{"Notebook", "Notebook", `{"spec":{"template":{"spec":` + spec + `}}}`, []string{"spec.template"}},
 		{"a predictor, which is a pod's spec", "InferenceService", `{"spec":{"predictor":` + spec + `}}`, []string{"spec.predictor"}},
-		{"a model, which its controller completes", "InferenceService", `{"spec":{"predictor":{"model":{"modelFormat":{"name":"pytorch"},"resources":{"limits":{"nvidia.com/gpu":"1"}}}}}}`,
+		{"a model, which its controller completes", "InferenceService",
+			`{"spec":{"predictor":{"model":{"modelFormat":{"name":"pytorch"},"resources":{"limits":{"nvidia.com/gpu":"1"}}}}}}`,
 			[]string{"spec.predictor.model"}},
 		{"a trainer", "TrainJob", `{"spec":{"trainer":{"resourcesPerNode":{"limits":{"nvidia.com/gpu":1}}}}}`, []string{"spec.trainer"}},
-		{"keys with slashes and tildes", "Groups", `{"spec":{"a/b~c":{"podTemplate":{"spec":` + spec + `}},"list":[1,{"spec":` + spec + `}],"none":null}}`,
+		{"keys with slashes and tildes", "Groups",
+			`{"spec":{"a/b~c":{"podTemplate":{"spec":` + spec + `}},"list":[1,{"spec":` + spec + `}],"none":null}}`,
 			[]string{"spec.a/b~c.podTemplate", "spec.list[1]"}},
 		{"containers without a name", "Service", `{"spec":{"template":{"spec":{"containers":[{"image":"i"}]}}}}`, []string{"spec.template"}},
 	} {
@@ -131,7 +135,8 @@ func TestTemplates(t *testing.T) {
 			}
 		})
 	}
-	if whole, err := Templates(Object{APIVersion: "v1", Kind: "Pod", Raw: json.RawMessage(`{"kind":"Pod","spec":` + spec + `}`)}); err != nil || len(whole) > 0 {
+	if whole, err := Templates(
+		Object{APIVersion: "v1", Kind: "Pod", Raw: json.RawMessage(`{"kind":"Pod","spec":` + spec + `}`)}); err != nil || len(whole) > 0 {
 		t.Error("a pod is taken for a template")
 	}
 }
@@ -152,7 +157,9 @@ func TestTemplatesAreBounded(t *testing.T) {
 func TestInheritedLabels(t *testing.T) {
 	const spec = `{"containers":[{"name":"c","image":"i"}]}`
 	for _, c := range []struct{ name, kind, raw, want string }{
-		{"Notebook", "Notebook", `{"metadata":{"labels":{"a":"object","b":"object"}},"spec":{"template":{"metadata":{"labels":{"a":"template"}},"spec":` + spec + `}}}`, `{"a":"template","b":"object"}`},
+		{"Notebook", "Notebook",
+			`{"metadata":{"labels":{"a":"object","b":"object"}},"spec":{"template":{"metadata":{"labels":{"a":"template"}},"spec":` + spec + `}}}`,
+			`{"a":"template","b":"object"}`},
 		{"predictor", "InferenceService", `{"metadata":{"labels":{"a":"object","b":"object"}},"spec":{"predictor":{"labels":{"a":"predictor"},"containers":[{"name":"c","image":"i"}]}}}`, `{"a":"predictor","b":"object"}`},
 		{"RayCluster", "RayCluster", `{"metadata":{"labels":{"a":"object"}},"spec":{"headGroupSpec":{"template":{"spec":` + spec + `}}}}`, ""},
 	} {

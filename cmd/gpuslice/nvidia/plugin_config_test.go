@@ -13,18 +13,24 @@ func TestParsePluginConfig(t *testing.T) {
 		{"four replicas", "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n", "", ""},
 		{"a MIG strategy alone", "version: v1\nflags:\n  migStrategy: mixed\n", "", ""},
 		{"no version", "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}", "", ""},
-		{"exclusive nodes by one replica", "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}", "", "must be >= 2"},
-		{"replicas without resources", "version: v1\nsharing: {timeSlicing: {replicas: 8}}", "sharing.timeSlicing.replicas -> sharing.timeSlicing.resources[].replicas", "no resources specified"},
-		{"shares", "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, shares: 1}]}}", "sharing.mps.resources[].shares -> sharing.mps.resources[].replicas", "no replicas specified"},
-		{"a flag inside of sharing", "version: v1\nsharing: {timeSlicing: {failOnInitError: false, resources: [{name: nvidia.com/gpu, replicas: 2}]}}",
+		{"exclusive nodes by one replica",
+			"version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}", "", "must be >= 2"},
+		{"replicas without resources", "version: v1\nsharing: {timeSlicing: {replicas: 8}}",
+			"sharing.timeSlicing.replicas -> sharing.timeSlicing.resources[].replicas", "no resources specified"},
+		{"shares", "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, shares: 1}]}}",
+			"sharing.mps.resources[].shares -> sharing.mps.resources[].replicas", "no replicas specified"},
+		{"a flag inside of sharing",
+			"version: v1\nsharing: {timeSlicing: {failOnInitError: false, resources: [{name: nvidia.com/gpu, replicas: 2}]}}",
 			"sharing.timeSlicing.failOnInitError -> flags.failOnInitError", ""},
 		{"a flag at the top", "version: v1\nmigStrategy: mixed\n", "migStrategy -> flags.migStrategy", ""},
-		{"a field of nothing", "version: v1\nsharing: {timeSlicing: {cudaProc: 4, resources: [{name: nvidia.com/gpu, replicas: 2}]}}", "sharing.timeSlicing.cudaProc -> ", ""},
+		{"a field of nothing", "version: v1\nsharing: {timeSlicing: {cudaProc: 4, resources: [{name: nvidia.com/gpu, replicas: 2}]}}",
+			"sharing.timeSlicing.cudaProc -> ", ""},
 		{"MPS with devices", "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 8, devices: all}]}}", "", ""},
 		{"no name", "version: v1\nsharing: {timeSlicing: {resources: [{replicas: 4}]}}", "", "no resource name specified"},
 		{"another version", "version: v2\nflags: {}\n", "", "unknown version: v2"},
 		{"lost indentation", "version: v1\nsharing:\ntimeSlicing:\nresources:\n- name: nvidia.com/gpu\nreplicas: 4\n",
-			"replicas -> sharing.timeSlicing.resources[].replicas, resources[].name -> , timeSlicing -> sharing.timeSlicing", "cannot unmarshal array"},
+			"replicas -> sharing.timeSlicing.resources[].replicas, resources[].name -> , timeSlicing -> sharing.timeSlicing",
+			"cannot unmarshal array"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +71,8 @@ func TestParseMIGConfig(t *testing.T) {
 		{"one profile for each model", `[{device-filter: ["0x233010DE"], devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}, {device-filter: "0x20B010DE", devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]`, false, ""},
 		{"balanced", "[{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 2, 2g.20gb: 1, 3g.40gb: 1}}]", true, ""},
 		{"devices unlike others", "[{devices: [0], mig-enabled: false}, {devices: [1], mig-enabled: true, mig-devices: {1g.10gb: 7}}]", true, ""},
-		{"media extensions", "[{devices: all, mig-enabled: true, mig-devices: {1g.5gb+me: 1, 1g.24gb-me: 1, 1c.2g.10gb: 1, 1g.24gb+me.all: 1}}]", true, ""},
+		{"media extensions",
+			"[{devices: all, mig-enabled: true, mig-devices: {1g.5gb+me: 1, 1g.24gb-me: 1, 1c.2g.10gb: 1, 1g.24gb+me.all: 1}}]", true, ""},
 		{"an empty layout", "[]", false, "at least one entry"},
 		{"no devices", "[{mig-enabled: false}]", false, "missing required field: devices"},
 		{"some other devices", "[{devices: some, mig-enabled: false}]", false, "neither all nor a list"},
@@ -96,7 +103,8 @@ func TestParseRelease(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"v1.20.1": "[1 20 1] true", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0-ubuntu20.04": "[1 18 0] true", "580.95.05": "[580 95 5] true",
-		"615.10": "[615 10 0] true", "latest": "[0 0 0] false", "host:5000/toolkit": "[0 0 0] false", "a:v1.2.3@sha256:ff": "[1 2 3] true", "": "[0 0 0] false",
+		"615.10": "[615 10 0] true", "latest": "[0 0 0] false", "host:5000/toolkit": "[0 0 0] false",
+		"a:v1.2.3@sha256:ff": "[1 2 3] true", "": "[0 0 0] false",
 	} {
 		r, ok := ParseRelease(text)
 		if got := fmt.Sprint(r, ok); ok != strings.HasSuffix(want, "true") || ok && got != want {

@@ -46,7 +46,8 @@ func (b *bestFit) place(p *demand.Pod, random *rand.Rand) bool {
 	highest := -1 << 30
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		if n.cpu < p.CPU || n.memory < p.Memory || p.Devices > 0 && (n.free < p.Devices*p.Share || !p.MayUse(b.fleet.Nodes[i].Kind) || !n.fits(p)) {
+		if n.cpu < p.CPU || n.memory < p.Memory ||
+			p.Devices > 0 && (n.free < p.Devices*p.Share || !p.MayUse(b.fleet.Nodes[i].Kind) || !n.fits(p)) {
 			continue
 		}
 		free := 0.5*float64(n.cpu-p.CPU)/largestCPU + 0.5*float64(n.free-p.Devices*p.Share)/largestDevices

@@ -54,8 +54,11 @@ func TestAgainstOthers(t *testing.T) {
 
 // TestAgainstMIG: of several documents the one that the MIG manager reads by default gets the layouts, and one without layouts gets some.
 func TestAgainstMIG(t *testing.T) {
-	f := &demand.Fleet{Kinds: []demand.Kind{{Strategy: layout.MIG}}, Nodes: []demand.Node{{Name: "a", Labels: map[string]string{labelPluginConfig: "mig-mixed"}}}}
-	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{{Strategy: layout.MIG, Devices: 1, Changed: true, Names: []string{"a"}, Profiles: []map[string]int{{"1g.10gb": 7}}}}}
+	f := &demand.Fleet{Kinds: []demand.Kind{{Strategy: layout.MIG}},
+		Nodes: []demand.Node{{Name: "a", Labels: map[string]string{labelPluginConfig: "mig-mixed"}}}}
+	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{
+		{Strategy: layout.MIG, Devices: 1, Changed: true, Names: []string{"a"}, Profiles: []map[string]int{{"1g.10gb": 7}}},
+	}}
 	for data, key := range map[string]string{
 		`{config.yaml: "version: v1\nmig-configs:\n"}`:                                       "config.yaml",
 		`{a: "mig-configs: {}\n", config.yaml: "mig-configs: {}\n", z: "mig-configs: {}\n"}`: "config.yaml",
@@ -72,7 +75,8 @@ func TestAgainstMIG(t *testing.T) {
 	}
 }
 
-// TestAgainstOperator: the GPU Operator restores its own ConfigMap of the MIG manager, so a copy of it changes, or the one that the cluster has beside it.
+// TestAgainstOperator: the GPU Operator restores its own ConfigMap of the MIG manager, so a copy of it changes, or the one that the cluster
+// has beside it.
 func TestAgainstOperator(t *testing.T) {
 	const operators = `
 ---
@@ -83,8 +87,11 @@ func TestAgainstOperator(t *testing.T) {
 {apiVersion: v1, kind: ConfigMap, metadata: {name: ours, namespace: gpu-operator}, data: {ours.yaml: "version: v1\nmig-configs: {}\n"}}
 `
 	f := &demand.Fleet{Kinds: []demand.Kind{{Strategy: layout.MIG}}, Nodes: []demand.Node{{Name: "a"}}}
-	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{{Strategy: layout.MIG, Devices: 1, Changed: true, Names: []string{"a"}, Profiles: []map[string]int{{"1g.10gb": 7}}}}}
-	for text, want := range map[string]struct{ name, key string }{operators: {"mig-parted-config", "config.yaml"}, operators + own: {"ours", "ours.yaml"}, own + operators: {"ours", "ours.yaml"}} {
+	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{
+		{Strategy: layout.MIG, Devices: 1, Changed: true, Names: []string{"a"}, Profiles: []map[string]int{{"1g.10gb": 7}}},
+	}}
+	for text, want := range map[string]struct{ name, key string }{operators: {"mig-parted-config", "config.yaml"},
+		operators + own: {"ours", "ours.yaml"}, own + operators: {"ours", "ours.yaml"}} {
 		o := objectsOf(t, text)
 		if files, err := changesOf(f, &proposal.Plan{Next: &layout.Assignment{}}, o); err != nil || files[migFile] != "" {
 			t.Errorf("%v: nothing changes, and yet there is\n%s", err, files[migFile])
@@ -93,7 +100,8 @@ func TestAgainstOperator(t *testing.T) {
 		if err != nil || o.mig.next.Name != want.name || !strings.Contains(o.mig.next.Data[want.key], "plan-1:") {
 			t.Errorf("%v, want %v:\n%s", err, want, files[migFile])
 		}
-		if copied := o.mig.today == nil; copied != strings.Contains(files[migFile], "all-disabled") || copied != strings.Contains(strings.Join(o.notes(f, p), ""), "migManager.config.name=mig-parted-config") {
+		if copied := o.mig.today == nil; copied != strings.Contains(files[migFile], "all-disabled") ||
+			copied != strings.Contains(strings.Join(o.notes(f, p), ""), "migManager.config.name=mig-parted-config") {
 			t.Errorf("%q\n%s", o.notes(f, p), files[migFile])
 		}
 	}
@@ -103,8 +111,10 @@ func TestAgainstOperator(t *testing.T) {
 func TestAllow(t *testing.T) {
 	const version = "apiVersion: gpuslice.dev/v1\n"
 	for _, text := range []string{
-		"", version, version + "strategies: [exclusive]\n", version + "strategies: [exclusive] # agreed\nmode: opt-in", version + "strategies:\n- exclusive\n",
-		version + "'strategies': [exclusive]\n", version + "strategies :\n  [exclusive,\n  mig]\n", "{apiVersion: gpuslice.dev/v1, strategies: [exclusive]}\n",
+		"", version, version + "strategies: [exclusive]\n",
+		version + "strategies: [exclusive] # agreed\nmode: opt-in", version + "strategies:\n- exclusive\n",
+		version + "'strategies': [exclusive]\n", version + "strategies :\n  [exclusive,\n  mig]\n",
+		"{apiVersion: gpuslice.dev/v1, strategies: [exclusive]}\n",
 		`{"apiVersion": "gpuslice.dev/v1"}`, version + "---\n",
 	} {
 		o := newObjects("gpuslice-system").policy
@@ -117,7 +127,8 @@ func TestAllow(t *testing.T) {
 			continue // it is none
 		}
 		after, problems := config.Parse("default", []byte(o.next.Data[o.key]))
-		if err != nil || after == nil || !slices.Contains(after.Strategies, layout.Claim) || before != nil && !slices.Equal(after.Strategies[:len(before.Strategies)], before.Strategies) {
+		if err != nil || after == nil || !slices.Contains(after.Strategies, layout.Claim) ||
+			before != nil && !slices.Equal(after.Strategies[:len(before.Strategies)], before.Strategies) {
 			t.Errorf("%q: %v, %v:\n%s", text, err, problems, o.next.Data[o.key])
 		}
 	}
@@ -132,7 +143,8 @@ func TestPlanWidens(t *testing.T) {
 	}
 	from := trace(t, "a,96000,393216,8,G2\n", strings.Repeat(pod("p", 1, 1, 1, 250, ""), 8))
 	for _, c := range []struct{ args, want string }{
-		{"--strategies claim", "replace it and all its limits"}, {"--strategies claim --against " + today, "has policy ours allow more"}, {"--strategies mps", ""},
+		{"--strategies claim", "replace it and all its limits"},
+		{"--strategies claim --against " + today, "has policy ours allow more"}, {"--strategies mps", ""},
 	} {
 		d := planOf(t, append(strings.Fields(c.args), "--from", from, "--changes", dir)...)
 		if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, policyFile) != (c.want != "") || !strings.Contains(notes, c.want) {
@@ -161,8 +173,9 @@ func TestPolicyStays(t *testing.T) {
 		{"a pod under another", "team", team, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &proposal.Plan{Next: &layout.Assignment{Forms: shared}, Layouts: []proposal.Layout{{Strategy: layout.TimeSlicing, Replicas: 4, NodeDevices: 1}},
-				Nodes: []proposal.Nodes{{Strategy: layout.TimeSlicing, Replicas: 4, Devices: 1, Changed: c.changed, Names: []string{"a"}}}}
+			p := &proposal.Plan{Next: &layout.Assignment{Forms: shared},
+				Layouts: []proposal.Layout{{Strategy: layout.TimeSlicing, Replicas: 4, NodeDevices: 1}},
+				Nodes:   []proposal.Nodes{{Strategy: layout.TimeSlicing, Replicas: 4, Devices: 1, Changed: c.changed, Names: []string{"a"}}}}
 			f.Pods = nil
 			if c.namespace != "" {
 				f.Pods, p.Next.Placed = []demand.Pod{{Namespace: c.namespace, Devices: 1}}, []int{0}
@@ -183,15 +196,19 @@ func TestPolicyStays(t *testing.T) {
 
 // policyNamed is the ConfigMap of a policy with some further lines.
 func policyNamed(name, lines string) string {
-	return fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: gpuslice-system, labels: {gpuslice.dev/policy: \"true\"}}, data: {policy.yaml: %q}}\n", name, "apiVersion: gpuslice.dev/v1\n"+lines)
+	return fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: gpuslice-system, labels: {gpuslice.dev/policy: \"true\"}}, data: {policy.yaml: %q}}\n",
+		name, "apiVersion: gpuslice.dev/v1\n"+lines)
 }
 
-// TestPolicyNotes: pods whose policy does not allow what the plan gives them are counted by policy, and a policy that cannot be used is reported.
+// TestPolicyNotes: pods whose policy does not allow what the plan gives them are counted by policy, and a policy that cannot be used is
+// reported.
 func TestPolicyNotes(t *testing.T) {
 	const labeled = "---\n{apiVersion: v1, kind: Namespace, metadata: {name: team-b, labels: {team: b}}}\n"
 	f := &demand.Fleet{Kinds: []demand.Kind{{}}, Nodes: []demand.Node{{Name: "a"}}}
-	p := &proposal.Plan{Next: &layout.Assignment{Forms: []layout.Form{{Strategy: layout.Claim}}}, Layouts: []proposal.Layout{{Strategy: layout.Claim, NodeDevices: 1}}}
-	for _, pod := range []demand.Pod{{Namespace: "team-a"}, {Namespace: "team-a"}, {Namespace: "team-b"}, {Namespace: "team-c"}, {Namespace: "team-a", Share: demand.Whole}} {
+	p := &proposal.Plan{Next: &layout.Assignment{Forms: []layout.Form{{Strategy: layout.Claim}}},
+		Layouts: []proposal.Layout{{Strategy: layout.Claim, NodeDevices: 1}}}
+	for _, pod := range []demand.Pod{{Namespace: "team-a"}, {Namespace: "team-a"}, {Namespace: "team-b"},
+		{Namespace: "team-c"}, {Namespace: "team-a", Share: demand.Whole}} {
 		pod.Devices = 1
 		f.Pods, p.Next.Placed = append(f.Pods, pod), append(p.Next.Placed, 0)
 	}
@@ -202,12 +219,20 @@ func TestPolicyNotes(t *testing.T) {
 	}{
 		{"nothing is known", labeled, true, []string{"is a new policy"}},
 		{"all are under the default", policyNamed("ours", ""), true, []string{"policy ours allow more"}},
-		{"names and labels", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategies: [mig]\n") + policyNamed("b", "namespaces: {selector: {matchLabels: {team: b}}}\n") + labeled, true,
-			[]string{"policy ours allow more", "2 pods have a shared GPU in the plan, and policy gpuslice-system/a does not allow it: add claim", "1 pods have a shared GPU in the plan, and policy gpuslice-system/b"}},
-		{"one that allows it", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategies: [claim]\n"), true, []string{"policy ours allow more"}},
-		{"one that is off", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nmode: \"off\"\n"), true, []string{"policy ours allow more"}},
-		{"a team's that cannot be used", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategy: x\n"), true, []string{"policy ours allow more", "2 pods have a shared GPU in the plan, and it is unknown whether a policy allows it, because policy gpuslice-system/a cannot be used"}},
-		{"a default that cannot be used", policyNamed("default", "strategys: [mig]\n"), false, []string{"policy.yaml is not written, because policy gpuslice-system/default cannot be used", "4 pods have a shared GPU in the plan, and it is unknown"}},
+		{"names and labels", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategies: [mig]\n") +
+			policyNamed("b", "namespaces: {selector: {matchLabels: {team: b}}}\n") + labeled, true,
+			[]string{"policy ours allow more", "2 pods have a shared GPU in the plan, and policy gpuslice-system/a does not allow it: add claim",
+				"1 pods have a shared GPU in the plan, and policy gpuslice-system/b"}},
+		{"one that allows it", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategies: [claim]\n"),
+			true, []string{"policy ours allow more"}},
+		{"one that is off", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nmode: \"off\"\n"),
+			true, []string{"policy ours allow more"}},
+		{"a team's that cannot be used", policyNamed("ours", "") + policyNamed("a", "namespaces: {names: [team-a]}\nstrategy: x\n"),
+			true, []string{"policy ours allow more",
+				"2 pods have a shared GPU in the plan, and it is unknown whether a policy allows it, because policy gpuslice-system/a cannot be used"}},
+		{"a default that cannot be used", policyNamed("default", "strategys: [mig]\n"), false,
+			[]string{"policy.yaml is not written, because policy gpuslice-system/default cannot be used",
+				"4 pods have a shared GPU in the plan, and it is unknown"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := objectsOf(t, c.against)

@@ -20,26 +20,33 @@ func crowded(t *testing.T) (path string) {
 	f := fleet.New(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	for i, product := range []string{"NVIDIA-L4", "NVIDIA-A100-SXM4-80GB"} {
 		memory := []api.MiB{23034, 81920}[i]
-		f.Pools = append(f.Pools, fleet.Pool{Name: product + "-whole", Product: product, DeviceMemory: memory, Slice: memory, Resource: "nvidia.com/gpu", Strategy: "exclusive", Replicas: 1, Share: 1})
+		f.Pools = append(f.Pools, fleet.Pool{Name: product + "-whole", Product: product, DeviceMemory: memory, Slice: memory,
+			Resource: "nvidia.com/gpu", Strategy: "exclusive", Replicas: 1, Share: 1})
 	}
 	for i := range 24 {
 		pool := &f.Pools[i/16]
 		name := fmt.Sprintf("gpu-%02d", i)
-		f.Nodes = append(f.Nodes, fleet.Node{Name: name, Labels: map[string]string{"nvidia.com/gpu.product": pool.Product}, GPUs: fleet.GPUs{Product: pool.Product, Count: 8, Memory: pool.DeviceMemory},
-			Allocatable: fleet.Resources{"cpu": 128000, "memory": 1 << 40, "pods": 110, "nvidia.com/gpu": 8}, Offers: []fleet.Offer{{Pool: pool.Name, Units: 8}}})
+		f.Nodes = append(f.Nodes, fleet.Node{Name: name, Labels: map[string]string{"nvidia.com/gpu.product": pool.Product},
+			GPUs:        fleet.GPUs{Product: pool.Product, Count: 8, Memory: pool.DeviceMemory},
+			Allocatable: fleet.Resources{"cpu": 128000, "memory": 1 << 40, "pods": 110, "nvidia.com/gpu": 8},
+			Offers:      []fleet.Offer{{Pool: pool.Name, Units: 8}}})
 		for d := range 8 {
 			team := []string{"vision", "language", "batch"}[(i+d)%3]
-			s := fleet.Slice{Container: "main", Pool: pool.Name, Resource: "nvidia.com/gpu", Count: 1, Memory: pool.DeviceMemory / api.MiB(3+(i+d)%4), Strategy: "time-slicing"}
+			s := fleet.Slice{Container: "main", Pool: pool.Name, Resource: "nvidia.com/gpu", Count: 1,
+				Memory: pool.DeviceMemory / api.MiB(3+(i+d)%4), Strategy: "time-slicing"}
 			if d%2 == 0 {
 				used := int64(s.Memory) << 19
 				s.Usage = []fleet.Usage{{Device: fmt.Sprintf("GPU-%d-%d", i, d), UsedBytes: used, PeakBytes: used * 3 / 2}}
 			}
-			f.Pods = append(f.Pods, fleet.Pod{Namespace: team, Name: fmt.Sprintf("train-%d-%d", i, d), Node: name, Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1, "cpu": 4000}, Slices: []fleet.Slice{s}})
+			f.Pods = append(f.Pods, fleet.Pod{Namespace: team, Name: fmt.Sprintf("train-%d-%d", i, d), Node: name, Phase: corev1.PodRunning,
+				Requests: fleet.Resources{"nvidia.com/gpu": 1, "cpu": 4000}, Slices: []fleet.Slice{s}})
 		}
 	}
 	for i := range 40 {
-		f.Pods = append(f.Pods, fleet.Pod{Namespace: "batch", Name: fmt.Sprintf("sweep-%d", i), Phase: corev1.PodPending, Requests: fleet.Resources{"nvidia.com/gpu": 1, "cpu": 4000},
-			Slices: []fleet.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1, Memory: 6000, Strategy: "time-slicing"}}, Waiting: "0/24 nodes are available: 24 Insufficient nvidia.com/gpu."})
+		f.Pods = append(f.Pods, fleet.Pod{Namespace: "batch", Name: fmt.Sprintf("sweep-%d", i), Phase: corev1.PodPending,
+			Requests: fleet.Resources{"nvidia.com/gpu": 1, "cpu": 4000},
+			Slices:   []fleet.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1, Memory: 6000, Strategy: "time-slicing"}},
+			Waiting:  "0/24 nodes are available: 24 Insufficient nvidia.com/gpu."})
 	}
 	path = filepath.Join(t.TempDir(), "fleet.json.gz")
 	file, err := os.Create(path)
@@ -53,7 +60,8 @@ func crowded(t *testing.T) (path string) {
 	return path
 }
 
-// TestPlanInBrowser looks at the page of a plan as whoever decides on it does: what it saves, which nodes change and how, and which pods wait.
+// TestPlanInBrowser looks at the page of a plan as whoever decides on it does: what it saves, which nodes change and how, and which pods
+// wait.
 func TestPlanInBrowser(t *testing.T) {
 	b := browser.Open(t)
 	page := filepath.Join(t.TempDir(), "plan.html")
@@ -76,7 +84,8 @@ func TestPlanInBrowser(t *testing.T) {
 	}
 	choose := func(id, value string) {
 		t.Helper()
-		b.Run(fmt.Sprintf(`(() => { const s = document.querySelector("#%s"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, id, value))
+		b.Run(
+			fmt.Sprintf(`(() => { const s = document.querySelector("#%s"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, id, value))
 	}
 	choose("state", "other")
 	b.Want(`document.querySelector("#count").textContent`, fmt.Sprintf("Shown: %d nodes of 24", changed))

@@ -93,7 +93,8 @@ func TestPlan(t *testing.T) {
 		{"no nodes", "", pod("p", 1, 1, 1, 500, ""), nil, "0 0 0 0; 1 1"},
 		{"halves share", eight, pod("p", 1000, 1024, 1, 500, "") + pod("q", 1000, 1024, 1, 400, ""), nil, "8 2 1 1; 0 0"},
 		{"more than half does not", eight, pod("p", 1000, 1024, 1, 501, "") + pod("q", 1000, 1024, 1, 501, ""), nil, "8 2 2 2; 0 0"},
-		{"a third and two halves: three of a half", eight, pod("p", 1, 1, 1, 500, "") + pod("q", 1, 1, 1, 500, "") + pod("r", 1, 1, 1, 300, ""), nil, "8 3 2 2; 0 0"},
+		{"a third and two halves: three of a half", eight,
+			pod("p", 1, 1, 1, 500, "") + pod("q", 1, 1, 1, 500, "") + pod("r", 1, 1, 1, 300, ""), nil, "8 3 2 2; 0 0"},
 		{"several whole GPUs beside", eight, pod("p", 1, 1, 4, 1000, "") + strings.Repeat(pod("q", 1, 1, 1, 250, ""), 4), nil, "8 8 5 5; 0 0"},
 		{"models that are not alike do not share", ones, pod("p", 1, 1, 1, 500, "T4") + pod("q", 1, 1, 1, 500, "V100M16"), nil, "2 2 2 2; 0 0"},
 		{"models of a list do", ones, pod("p", 1, 1, 1, 500, "T4") + pod("q", 1, 1, 1, 500, "V100M16|T4"), nil, "2 2 1 1; 0 0"},
@@ -103,12 +104,15 @@ func TestPlan(t *testing.T) {
 		{"memory that two do not have", ones, pod("p", 1, 20000, 1, 500, "") + pod("q", 1, 20000, 1, 500, ""), nil, "2 2 2 2; 0 0"},
 		{"pods that wait for a GPU and need not", ones, strings.Repeat(pod("p", 1000, 1024, 1, 500, ""), 4), nil, "2 4 2 2; 2 0"},
 		{"a pod without a GPU that waits", ones, pod("p", 9000, 1, 0, 0, ""), nil, "2 0 0 0; 1 1"},
-		{"no strategy but whole GPUs", eight, strings.Repeat(pod("p", 1, 1, 1, 500, ""), 4), []string{"--strategies", "exclusive"}, "8 4 4 4; 0 0"},
-		{"exact parts", eight, strings.Repeat(pod("p", 1, 1, 1, 600, "")+pod("q", 1, 1, 1, 400, ""), 2), []string{"--strategies", "claim"}, "8 4 2 2; 0 0"},
+		{"no strategy but whole GPUs", eight, strings.Repeat(pod("p", 1, 1, 1, 500, ""), 4),
+			[]string{"--strategies", "exclusive"}, "8 4 4 4; 0 0"},
+		{"exact parts", eight, strings.Repeat(pod("p", 1, 1, 1, 600, "")+pod("q", 1, 1, 1, 400, ""), 2),
+			[]string{"--strategies", "claim"}, "8 4 2 2; 0 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := planOf(t, append([]string{"--from", trace(t, c.nodes, c.pods)}, c.args...)...)
-			got := fmt.Sprintf("%d %d %d %d; %d %d", d.Devices.Total, d.Devices.Today, d.Devices.Planned, d.Devices.LowerBound, d.Waiting.Before, d.Waiting.After)
+			got := fmt.Sprintf("%d %d %d %d; %d %d", d.Devices.Total, d.Devices.Today, d.Devices.Planned,
+				d.Devices.LowerBound, d.Waiting.Before, d.Waiting.After)
 			if got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -118,9 +122,11 @@ func TestPlan(t *testing.T) {
 
 // TestPlanOfFewNodes: where no node is left for each form that pods could have, one form for all is better than none.
 func TestPlanOfFewNodes(t *testing.T) {
-	pods := strings.Repeat(pod("p", 1, 1, 1, 500, ""), 2) + strings.Repeat(pod("q", 1, 1, 1, 330, ""), 3) + strings.Repeat(pod("r", 1, 1, 1, 200, ""), 5)
+	pods := strings.Repeat(pod("p", 1, 1, 1, 500, ""), 2) +
+		strings.Repeat(pod("q", 1, 1, 1, 330, ""), 3) + strings.Repeat(pod("r", 1, 1, 1, 200, ""), 5)
 	d := planOf(t, "--from", trace(t, "a,96000,393216,6,G2\n", pods))
-	if got := fmt.Sprint(d.Devices.Planned, d.Waiting, d.Applied, d.Nodes[0].Replicas); got != "5 {4 0} true 2" || d.Devices.LowerBound > 4 || !strings.Contains(strings.Join(d.Notes, ""), "this one divides every shared GPU into the same number of replicas") {
+	if got := fmt.Sprint(d.Devices.Planned, d.Waiting, d.Applied, d.Nodes[0].Replicas); got != "5 {4 0} true 2" || d.Devices.LowerBound > 4 ||
+		!strings.Contains(strings.Join(d.Notes, ""), "this one divides every shared GPU into the same number of replicas") {
 		t.Errorf("%s: %+v %q", got, d.Devices, d.Notes)
 	}
 }
@@ -131,7 +137,8 @@ func generated(t *testing.T, seed uint64) string {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var nodes, pods strings.Builder
 	for i := range 1 + random.IntN(12) {
-		fmt.Fprintf(&nodes, "n%d,%d,%d,%d,%s\n", i, 4000*(1+random.IntN(24)), 16384*(1+random.IntN(16)), 1<<random.IntN(4), []string{"T4", "G2", "V100"}[random.IntN(3)])
+		fmt.Fprintf(&nodes, "n%d,%d,%d,%d,%s\n", i, 4000*(1+random.IntN(24)), 16384*(1+random.IntN(16)),
+			1<<random.IntN(4), []string{"T4", "G2", "V100"}[random.IntN(3)])
 	}
 	for i := range random.IntN(60) {
 		devices, milli := 1, 50*(1+random.IntN(20))
@@ -141,7 +148,8 @@ func generated(t *testing.T, seed uint64) string {
 		if devices == 0 {
 			milli = 0
 		}
-		pods.WriteString(pod(fmt.Sprint("p", i), 500*random.IntN(24), 1024*random.IntN(48), devices, milli, []string{"", "", "T4", "G2|V100", "V100", "none"}[random.IntN(6)]))
+		pods.WriteString(pod(fmt.Sprint("p", i), 500*random.IntN(24), 1024*random.IntN(48), devices, milli,
+			[]string{"", "", "T4", "G2|V100", "V100", "none"}[random.IntN(6)]))
 	}
 	return trace(t, nodes.String(), pods.String())
 }
@@ -152,10 +160,12 @@ func TestPlanProperties(t *testing.T) {
 		from := generated(t, seed)
 		for _, strategies := range []string{"exclusive", "time-slicing", "claim", "mps,claim"} {
 			d := planOf(t, "--from", from, "--strategies", strategies)
-			if v := d.Devices; v.LowerBound > v.Planned || v.Planned > v.Today || v.Planned < 0 || d.Waiting.After > d.Waiting.Before || float64(v.LowerBound) < float64(v.Planned)/4 {
+			if v := d.Devices; v.LowerBound > v.Planned || v.Planned > v.Today || v.Planned < 0 ||
+				d.Waiting.After > d.Waiting.Before || float64(v.LowerBound) < float64(v.Planned)/4 {
 				t.Errorf("seed %d, %s: %+v %+v", seed, strategies, v, d.Waiting)
 			}
-			if w := d.Waste.Planned; math.Abs(w.Rounding+w.Stranded-d.Demand.Rounded) > 1e-6 || w.Rounding < 0 || w.Stranded < 0 || d.Waste.Today.Rounding < 0 || d.Waste.Today.Stranded < 0 {
+			if w := d.Waste.Planned; math.Abs(w.Rounding+w.Stranded-d.Demand.Rounded) > 1e-6 || w.Rounding < 0 || w.Stranded < 0 ||
+				d.Waste.Today.Rounding < 0 || d.Waste.Today.Stranded < 0 {
 				t.Errorf("seed %d, %s: %g of devices do nothing: %+v", seed, strategies, d.Demand.Rounded, d.Waste)
 			}
 			needed, there := 0, 0
@@ -227,12 +237,15 @@ func TestPlanPage(t *testing.T) {
 				Pods, Waiting []any
 				Sums          struct{ Devices int }
 			}
-			if err := json.Unmarshal([]byte(data), &views); err != nil || len(views) != 2 || views[0].Title != "today" || views[1].Title != "planned" {
+			if err := json.Unmarshal([]byte(data), &views); err != nil || len(views) != 2 ||
+				views[0].Title != "today" || views[1].Title != "planned" {
 				t.Fatalf("%v: %d views", err, len(views))
 			}
 			for i, v := range views {
-				if v.Sums.Devices != d.Devices.Total || len(v.Pods)+len(v.Waiting) != len(views[0].Pods)+len(views[0].Waiting) || len(v.Waiting) > []int{d.Waiting.Before, d.Waiting.After}[i] {
-					t.Errorf("seed %d, %s, %s: %d devices, %d pods, %d wait, of %+v %+v", seed, strategies, v.Title, v.Sums.Devices, len(v.Pods), len(v.Waiting), d.Devices, d.Waiting)
+				if v.Sums.Devices != d.Devices.Total || len(v.Pods)+len(v.Waiting) != len(views[0].Pods)+len(views[0].Waiting) ||
+					len(v.Waiting) > []int{d.Waiting.Before, d.Waiting.After}[i] {
+					t.Errorf("seed %d, %s, %s: %d devices, %d pods, %d wait, of %+v %+v", seed, strategies, v.Title, v.Sums.Devices,
+						len(v.Pods), len(v.Waiting), d.Devices, d.Waiting)
 				}
 				for _, n := range v.Nodes {
 					if len(n.Extra) > 0 {
@@ -297,7 +310,8 @@ func TestPlanNotApplied(t *testing.T) {
 func TestPlanWaste(t *testing.T) {
 	low, high := 0.1, 0.9
 	f := &demand.Fleet{Units: map[string]int64{"whole": 1, "shared": 4}, Models: map[string]string{}}
-	f.Kinds = []demand.Kind{{Model: "L4", Devices: 8, DeviceMemory: 20480, CPU: 1000, Memory: 1000, Offers: map[string]int64{"nvidia.com/gpu": 8}}}
+	f.Kinds = []demand.Kind{{Model: "L4", Devices: 8, DeviceMemory: 20480, CPU: 1000,
+		Memory: 1000, Offers: map[string]int64{"nvidia.com/gpu": 8}}}
 	f.Add("a", 0)
 	add := func(pool string, share int, use *demand.Use) {
 		f.Pods = append(f.Pods, demand.Pod{Name: fmt.Sprint(len(f.Pods)), Devices: 1, Share: share, Pool: pool, Units: 1, Node: 1, Use: use})
@@ -310,8 +324,10 @@ func TestPlanWaste(t *testing.T) {
 	add("whole", demand.Whole, &demand.Use{Peak: 15000, Utilized: &low})
 	add("shared", 200, &demand.Use{Peak: 4000, Utilized: &low})
 	p := proposal.Make(f, layout.Families{Replicas: []int{4}, Shared: layout.TimeSlicing})
-	for what, pair := range map[string][2]float64{"rounding": {p.Waste.Today.Rounding, 0.05}, "stranded": {p.Waste.Today.Stranded, 0.75}, "its memory": {p.Waste.Today.StrandedGiB, 15},
-		"planned rounding": {p.Waste.Planned.Rounding, 0.05}, "planned stranded": {p.Waste.Planned.Stranded, 0.75}, "idle": {p.Waste.Idle, 1}, "hardly used": {p.Waste.HardlyUsed, 1}, "unmeasured": {p.Waste.Unmeasured, 1}} {
+	for what, pair := range map[string][2]float64{"rounding": {p.Waste.Today.Rounding, 0.05},
+		"stranded": {p.Waste.Today.Stranded, 0.75}, "its memory": {p.Waste.Today.StrandedGiB, 15},
+		"planned rounding": {p.Waste.Planned.Rounding, 0.05}, "planned stranded": {p.Waste.Planned.Stranded, 0.75}, "idle": {p.Waste.Idle, 1},
+		"hardly used": {p.Waste.HardlyUsed, 1}, "unmeasured": {p.Waste.Unmeasured, 1}} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6 {
 			t.Errorf("%s: %g, want %g", what, pair[0], pair[1])
 		}
@@ -329,7 +345,8 @@ func TestPlanCanceled(t *testing.T) {
 
 // TestPlanSharedNodes: pods of one form whose constraints differ share the nodes that are divided for them.
 func TestPlanSharedNodes(t *testing.T) {
-	d := planOf(t, "--from", trace(t, "a,8000,32768,4,T4\nb,8000,32768,4,T4\n", pod("p", 1, 1, 1, 500, "T4 | V100")+pod("q", 1, 1, 1, 500, "T4")))
+	d := planOf(t, "--from",
+		trace(t, "a,8000,32768,4,T4\nb,8000,32768,4,T4\n", pod("p", 1, 1, 1, 500, "T4 | V100")+pod("q", 1, 1, 1, 500, "T4")))
 	changed := 0
 	for _, n := range d.Nodes {
 		if n.Changed {
@@ -366,7 +383,8 @@ func TestPlanCompressed(t *testing.T) {
 func TestPlanQuestions(t *testing.T) {
 	from := trace(t, "a,96000,393216,8,G2\nb,96000,393216,8,G2\n", strings.Repeat(pod("p", 1, 1, 1, 250, ""), 8))
 	for _, c := range []struct{ args, want string }{
-		{"", "16 8 2"}, {"--what-if replicas=2", "16 8 4"}, {"--what-if replicas=2 --strategies exclusive", "16 8 4"}, {"--what-if replicas=1", "16 8 8"}, {"--without b", "8 8 2"}, {"--add 4xG2", "24 8 2"}, {"--add 9xg2", "32 8 2"},
+		{"", "16 8 2"}, {"--what-if replicas=2", "16 8 4"}, {"--what-if replicas=2 --strategies exclusive", "16 8 4"},
+		{"--what-if replicas=1", "16 8 8"}, {"--without b", "8 8 2"}, {"--add 4xG2", "24 8 2"}, {"--add 9xg2", "32 8 2"},
 	} {
 		d := planOf(t, append(strings.Fields(c.args), "--from", from)...)
 		if got := fmt.Sprint(d.Devices.Total, d.Devices.Today, d.Devices.Planned); got != c.want {
@@ -379,10 +397,16 @@ func TestPlanQuestions(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--what-if replicas=17": "replicas=1 to replicas=16", "--what-if speed": "accepted: replicas=N", "--without c": "--without c: no node", "--add 4xH100": "there are G2",
+		"--what-if replicas=17": "replicas=1 to replicas=16", "--what-if speed": "accepted: replicas=N",
+		"--without c": "--without c: no node", "--add 4xH100": "there are G2",
 		"--strategies bogus": `--strategies "bogus": accepted`, "--strategies=": `--strategies "": accepted`,
-		"--add G2": "such as 4xH100", "--sizes large": "accepted: requested, recommended, observed", "--peak min": "accepted: max, p95", "--peak p95": "neither use nor times", "--what-if sizes=observed": "neither use nor times", "--price G2": "MODEL=PRICE", "--price G2=NaN": "MODEL=PRICE", "--price G2=1,G2=2": "G2 has two prices", "--strategies mps,time-slicing": "one of time-slicing and mps",
-		"--against x.yaml": "is for --changes", "--samples x.csv": "with --sizes recommended alone", "--what-if sizes=x": "accepted: requested, recommended, observed",
+		"--add G2": "such as 4xH100", "--sizes large": "accepted: requested, recommended, observed", "--peak min": "accepted: max, p95",
+		"--peak p95": "neither use nor times", "--what-if sizes=observed": "neither use nor times", "--price G2": "MODEL=PRICE",
+		"--price G2=NaN": "MODEL=PRICE", "--price G2=1,G2=2": "G2 has two prices",
+		"--strategies mps,time-slicing": "one of time-slicing and mps",
+		"--against x.yaml":              "is for --changes",
+		"--samples x.csv":               "with --sizes recommended alone",
+		"--what-if sizes=x":             "accepted: requested, recommended, observed",
 	} {
 		if _, err := command(append(strings.Fields(args), "--from", from)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
@@ -400,11 +424,15 @@ func TestPlanQuestions(t *testing.T) {
 func TestPlanSamples(t *testing.T) {
 	dir := t.TempDir()
 	f := fleet.New(time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC))
-	f.Pools = []fleet.Pool{{Name: "whole", Resource: "nvidia.com/gpu", Strategy: "exclusive", Product: "NVIDIA-L4", DeviceMemory: 23034, Replicas: 1, Share: 1}}
-	f.Nodes = []fleet.Node{{Name: "a", GPUs: fleet.GPUs{Product: "NVIDIA-L4", Count: 4, Memory: 23034}, Allocatable: fleet.Resources{"nvidia.com/gpu": 4, "cpu": 16000, "memory": 64 << 30, "pods": 110}, Offers: []fleet.Offer{{Pool: "whole", Units: 4}}}}
+	f.Pools = []fleet.Pool{{Name: "whole", Resource: "nvidia.com/gpu", Strategy: "exclusive",
+		Product: "NVIDIA-L4", DeviceMemory: 23034, Replicas: 1, Share: 1}}
+	f.Nodes = []fleet.Node{{Name: "a", GPUs: fleet.GPUs{Product: "NVIDIA-L4", Count: 4, Memory: 23034},
+		Allocatable: fleet.Resources{"nvidia.com/gpu": 4, "cpu": 16000, "memory": 64 << 30, "pods": 110},
+		Offers:      []fleet.Offer{{Pool: "whole", Units: 4}}}}
 	samples := "seconds,memory_mib,namespace,pod,container\n"
 	for i, name := range []string{"train-7c9fd", "train-x2k4z", "serve-0", "alone"} {
-		f.Pods = append(f.Pods, fleet.Pod{Namespace: "team", Name: name, Node: "a", Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1}})
+		f.Pods = append(f.Pods,
+			fleet.Pod{Namespace: "team", Name: name, Node: "a", Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1}})
 		for hour := range 8 {
 			if i < 3 {
 				samples += fmt.Sprintf("%d,%d,team,%s,main\n", 1_700_000_000+3600*hour, 1000+200*hour, name)
@@ -418,11 +446,13 @@ func TestPlanSamples(t *testing.T) {
 	}
 	for _, question := range []string{"--sizes recommended", "--what-if sizes=recommended"} {
 		d := planOf(t, append(strings.Fields(question), "--from", from, "--samples", csv)...)
-		if d.Devices.Today != 4 || d.Devices.Planned != 2 || d.Demand.Parts != 3 || !strings.Contains(fmt.Sprint(d.Notes), "1 pods that need one GPU or less have no recommended size") {
+		if d.Devices.Today != 4 || d.Devices.Planned != 2 || d.Demand.Parts != 3 ||
+			!strings.Contains(fmt.Sprint(d.Notes), "1 pods that need one GPU or less have no recommended size") {
 			t.Errorf("%s: %+v %+v %q", question, d.Devices, d.Demand, d.Notes)
 		}
 	}
-	if _, err := command("--sizes", "recommended", "--from", from, "--samples", from); err == nil || !strings.Contains(err.Error(), "--samples ") {
+	if _, err := command("--sizes", "recommended", "--from", from, "--samples", from); err == nil ||
+		!strings.Contains(err.Error(), "--samples ") {
 		t.Errorf("a file without samples: %v", err)
 	}
 }
@@ -447,7 +477,8 @@ func TestPlanChanges(t *testing.T) {
 		}
 	}
 	script, err := os.ReadFile(filepath.Join(dir, "rollout.sh"))
-	if err != nil || strings.Count(string(script), "kubectl label node") != 1 || !strings.Contains(string(script), "nvidia.com/device-plugin.config=time-slicing-4") {
+	if err != nil || strings.Count(string(script), "kubectl label node") != 1 ||
+		!strings.Contains(string(script), "nvidia.com/device-plugin.config=time-slicing-4") {
 		t.Errorf("%v: %s", err, script)
 	}
 }
@@ -459,11 +490,13 @@ func TestPlanMIGInstances(t *testing.T) {
 		memory  int64
 		changed bool
 	}{{7, 9000, false}, {6, 9000, false}, {1, 30000, true}} {
-		f := &demand.Fleet{Kinds: []demand.Kind{{Model: "NVIDIA-A100-SXM4-80GB", Devices: 1, DeviceMemory: 81920, MIG: true, CPU: 1000, Memory: 1000, Strategy: layout.MIG,
+		f := &demand.Fleet{Kinds: []demand.Kind{{Model: "NVIDIA-A100-SXM4-80GB", Devices: 1, DeviceMemory: 81920,
+			MIG: true, CPU: 1000, Memory: 1000, Strategy: layout.MIG,
 			Offers: map[string]int64{"nvidia.com/mig-1g.10gb": 7}}}}
 		f.Add("a", 0)
 		for range c.pods {
-			f.Pods = append(f.Pods, demand.Pod{Devices: 1, Share: 1, DeviceMemory: c.memory, Isolated: true, Requests: map[string]int64{"nvidia.com/mig-1g.10gb": 1}})
+			f.Pods = append(f.Pods,
+				demand.Pod{Devices: 1, Share: 1, DeviceMemory: c.memory, Isolated: true, Requests: map[string]int64{"nvidia.com/mig-1g.10gb": 1}})
 		}
 		if p := proposal.Make(f, layout.Default(f)); len(p.Nodes) != 1 || p.Nodes[0].Changed != c.changed {
 			t.Errorf("%d pods of %d MiB: %+v", c.pods, c.memory, p.Nodes)
@@ -473,7 +506,9 @@ func TestPlanMIGInstances(t *testing.T) {
 
 func TestChangesOfMIG(t *testing.T) {
 	f := &demand.Fleet{Kinds: []demand.Kind{{Strategy: layout.MIG}}, Nodes: []demand.Node{{Name: "a", Running: 1}, {Name: "b"}}}
-	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{{Strategy: layout.MIG, Devices: 4, Changed: true, Names: []string{"a", "b"}, Profiles: []map[string]int{{"1g.10gb": 7}}}}}
+	p := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{
+		{Strategy: layout.MIG, Devices: 4, Changed: true, Names: []string{"a", "b"}, Profiles: []map[string]int{{"1g.10gb": 7}}},
+	}}
 	files, err := changesOf(f, p, newObjects("gpuslice-system"))
 	if err != nil {
 		t.Fatal(err)
@@ -489,8 +524,10 @@ func TestChangesOfMIG(t *testing.T) {
 	if script := files["rollout.sh"]; !strings.Contains(script, "\nkubectl label node b") || !strings.Contains(script, "# kubectl cordon a ") {
 		t.Error(script)
 	}
-	whole := &proposal.Plan{Next: &layout.Assignment{}, Nodes: []proposal.Nodes{{Strategy: layout.Exclusive, Devices: 4, Changed: true, Names: []string{"a", "b"}}}}
-	if files, err := changesOf(f, whole, newObjects("gpuslice-system")); err != nil || !strings.Contains(files["mig-parted-config.yaml"], "mig-enabled: false") || !strings.Contains(files["rollout.sh"], "mig.config=plan-1") {
+	whole := &proposal.Plan{Next: &layout.Assignment{},
+		Nodes: []proposal.Nodes{{Strategy: layout.Exclusive, Devices: 4, Changed: true, Names: []string{"a", "b"}}}}
+	if files, err := changesOf(f, whole, newObjects("gpuslice-system")); err != nil ||
+		!strings.Contains(files["mig-parted-config.yaml"], "mig-enabled: false") || !strings.Contains(files["rollout.sh"], "mig.config=plan-1") {
 		t.Errorf("nodes that leave MIG: %v\n%v", err, files)
 	}
 	f.Nodes[1] = demand.Node{Name: "b; reboot"}

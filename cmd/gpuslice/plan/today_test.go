@@ -20,21 +20,25 @@ import (
 
 // configMap is one with a document.
 func configMap(namespace, name, key, text string, labels map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string]string{key: text}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		Data: map[string]string{key: text}}
 }
 
 // pluginIn is a DaemonSet that looks like NVIDIA's device plugin, and the ConfigMap that it mounts.
 func pluginIn(namespace string) []runtime.Object {
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nvidia-device-plugin"}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "nvidia-device-plugin-ctr", Image: "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"}}
-	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "plugin"}}}}}
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "plugin"}},
+	}}}
 	return []runtime.Object{d, configMap(namespace, "plugin", "any", "version: v1\nsharing: {}\n", nil),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
 }
 
 // TestTenantsPlugin: in a namespace that a policy governs, a tenant writes the DaemonSets and ConfigMaps, whatever they look like.
 func TestTenantsPlugin(t *testing.T) {
-	policy := configMap("gpuslice-system", "ours", "policy.yaml", "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [team]}\n", map[string]string{"gpuslice.dev/policy": "true"})
+	policy := configMap("gpuslice-system", "ours", "policy.yaml", "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [team]}\n",
+		map[string]string{"gpuslice.dev/policy": "true"})
 	held := pluginIn("held")
 	held[2].(*corev1.Namespace).Labels = map[string]string{labelPodSecurity: "baseline"}
 	everywhere := configMap("gpuslice-system", "default", "policy.yaml", "apiVersion: gpuslice.dev/v1\n", policy.Labels)
@@ -92,7 +96,8 @@ func TestAgainstTenants(t *testing.T) {
 	governed := policyNamed("ours", "namespaces: {names: [team]}\n")
 	for _, text := range []string{nvidias + tenants + governed, tenants + governed + nvidias} {
 		o := objectsOf(t, text)
-		if o.plugin.today == nil || o.plugin.today.Namespace != "nvidia" || o.mig.today != nil || o.mig.next.Namespace != "gpu-operator" || strings.Contains(o.mig.next.Data[migKey], "forged") {
+		if o.plugin.today == nil || o.plugin.today.Namespace != "nvidia" || o.mig.today != nil || o.mig.next.Namespace != "gpu-operator" ||
+			strings.Contains(o.mig.next.Data[migKey], "forged") {
 			t.Errorf("a tenant's ConfigMap is taken: %v, %v", o.plugin.today, o.mig.next)
 		}
 	}

@@ -165,8 +165,8 @@ func unit(name string, a *layout.Assignment, node, devices int) float64 {
 	return demand.Whole * float64(devices) / float64(a.Nodes[node].Extended[name])
 }
 
-// TestTraceServed prints allocated and served demand under each layout, mean of ten seeds. A layout is made for the pods of the list, all at
-// once; others drawn from the list arrive. Published, where the demand is allocated exactly: see the authors' six policies.
+// TestTraceServed prints allocated and served demand under each layout, mean of ten seeds. A layout is made for the pods of the list, all
+// at once; others drawn from the list arrive. Published, where the demand is allocated exactly: see the authors' six policies.
 func TestTraceServed(t *testing.T) {
 	for _, list := range []string{"default", "gpushare40"} {
 		f := traceFleet(t, list)
@@ -216,7 +216,8 @@ func TestTracePlan(t *testing.T) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
 		t.Fatal(err)
 	}
-	d := planOf(t, "--from", tracePrefix+filepath.Join(dir, "openb_node_list_gpu_node.csv.gz")+","+filepath.Join(dir, "openb_pod_list_default.csv.gz"))
+	d := planOf(t, "--from",
+		tracePrefix+filepath.Join(dir, "openb_node_list_gpu_node.csv.gz")+","+filepath.Join(dir, "openb_pod_list_default.csv.gz"))
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 
 // TestDocument: the first policy is valid, raises no warning and governs what it was asked for; so is it with its comments taken away.
 func TestDocument(t *testing.T) {
-	for _, namespace := range []string{"", "team-a", "default", "gpuslice-state", "123", "1e3", "0x1f", "0o7", "2026-11-22", "1-2", "on", "off", "y", "n", "null", "true"} {
+	for _, namespace := range []string{"", "team-a", "default", "gpuslice-state", "123", "1e3", "0x1f", "0o7",
+		"2026-11-22", "1-2", "on", "off", "y", "n", "null", "true"} {
 		var m corev1.ConfigMap
 		if err := yaml.UnmarshalStrict([]byte(document(namespace, "gpuslice-system")), &m); err != nil {
 			t.Fatal(err)
@@ -28,7 +29,8 @@ func TestDocument(t *testing.T) {
 		if warnings := policies.Lint(p, nil); len(warnings) > 0 {
 			t.Errorf("%q: %v", namespace, warnings)
 		}
-		if namespace == "" && p.Namespaces != nil || namespace != "" && (p.Namespaces == nil || !slices.Equal(p.Namespaces.Names, []string{namespace})) {
+		if namespace == "" && p.Namespaces != nil ||
+			namespace != "" && (p.Namespaces == nil || !slices.Equal(p.Namespaces.Names, []string{namespace})) {
 			t.Errorf("%q: it governs %+v", namespace, p.Namespaces)
 		}
 		if (m.Name == "default") != (namespace == "") || m.Name == "gpuslice-state" {

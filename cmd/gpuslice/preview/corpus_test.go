@@ -17,7 +17,8 @@ import (
 
 // everyKindOfNode names the node files of the scenarios that stand for a cluster with everything in it.
 func everyKindOfNode() []string {
-	return []string{"a10-timeslicing", "a100-mig-mixed", "a100-plain", "h100-mps-plugin", "h200-driver-limits", "l4-timeslicing-renamed", "t4-plain-old-driver"}
+	return []string{"a10-timeslicing", "a100-mig-mixed", "a100-plain", "h100-mps-plugin",
+		"h200-driver-limits", "l4-timeslicing-renamed", "t4-plain-old-driver"}
 }
 
 // TestEvaluatePublicPods: pods that others wrote end in an answer, never in an error, and the answer to what comes
@@ -34,7 +35,8 @@ func TestEvaluatePublicPods(t *testing.T) {
 		{"opt-in", "apiVersion: gpuslice.dev/v1\n", false},
 		{"opt-in with fractions", "apiVersion: gpuslice.dev/v1\naccept: [fractional-quantity]\n", false},
 		{"transparent", "apiVersion: gpuslice.dev/v1\nmode: transparent\ndefaultSlice: {memory: 4Gi}\n", true},
-		{"transparent, any replica", "apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing, mps]\ndefaultSlice: {class: replica}\n", true},
+		{"transparent, any replica",
+			"apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing, mps]\ndefaultSlice: {class: replica}\n", true},
 	} {
 		t.Run(policy.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,5 +110,6 @@ func engineFor(t *testing.T, policy string) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(&target.Cluster{Book: config.NewBook([]*config.Policy{parsed}), Pools: pools.FromNodes(nodes, parsed.Pools, nil), Guard: scenarios.Guard()})
+	return New(&target.Cluster{Book: config.NewBook([]*config.Policy{parsed}),
+		Pools: pools.FromNodes(nodes, parsed.Pools, nil), Guard: scenarios.Guard()})
 }

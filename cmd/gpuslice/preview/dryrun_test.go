@@ -31,7 +31,8 @@ func apiServer(t *testing.T, path string, status int, body string) *Engine {
 		}
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
 			w.WriteHeader(http.StatusCreated)
-			fmt.Fprintf(w, `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","status":{"allowed":%t}}`, strings.Contains(string(sent), "own"))
+			fmt.Fprintf(w, `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","status":{"allowed":%t}}`,
+				strings.Contains(string(sent), "own"))
 			return
 		}
 		if r.URL.Path != path || r.URL.Query().Get("dryRun") != "All" {
@@ -73,7 +74,8 @@ func TestEvaluateByDryRun(t *testing.T) {
 		{"a pod comes back without what the server adds", "/api/v1/namespaces/own/pods", pod, "own", http.StatusCreated, "", policies.Unchanged},
 		{"a pod is denied", "/api/v1/namespaces/own/pods", pod, "own", http.StatusForbidden, forbidden, policies.Denied},
 		{"a user without the right gets no answer", "/api/v1/namespaces/other/pods", pod, "other", http.StatusForbidden, forbidden, ""},
-		{"a workload is denied under its own group", "/apis/apps/v1/namespaces/own/deployments", deployment, "own", http.StatusForbidden, forbidden, policies.Denied},
+		{"a workload is denied under its own group", "/apis/apps/v1/namespaces/own/deployments", deployment, "own",
+			http.StatusForbidden, forbidden, policies.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := apiServer(t, c.path, c.status, c.body)

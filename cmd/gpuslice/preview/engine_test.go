@@ -20,7 +20,8 @@ func TestEvaluate(t *testing.T) {
 		e.create = func(policies.Input, rawpod.Raw, promise.Keys) (policies.Decision, []jsonpatch.Operation) {
 			panic("a broken invariant")
 		}
-		_, err := e.Evaluate(t.Context(), manifest.Object{Kind: "Pod", APIVersion: "v1", Raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
+		_, err := e.Evaluate(t.Context(),
+			manifest.Object{Kind: "Pod", APIVersion: "v1", Raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
 		if !errors.Is(err, cli.ErrInternal) {
 			t.Fatalf("error: %v", err)
 		}

@@ -37,7 +37,8 @@ func TestPage(t *testing.T) {
 			{Namespace: "team-a", Pod: "train-0", Memory: 9728 << 20, Slices: 1, Devices: 1.0 / 3, Promised: true},
 			{Namespace: "team-a", Pod: "whole", GPUs: 1, Devices: 1},
 		}},
-		{Budget: "shared/ml", Namespaces: []string{"search", "speech"}, Policy: "gpuslice-system/ml", Figures: []quota.Figure{{Quota: "ml", Dimension: "slices", Limit: 4}}},
+		{Budget: "shared/ml", Namespaces: []string{"search", "speech"},
+			Policy: "gpuslice-system/ml", Figures: []quota.Figure{{Quota: "ml", Dimension: "slices", Limit: 4}}},
 		{Budget: "namespace/loose", Namespaces: []string{"loose"}, Policy: "gpuslice-system/default"},
 		{Namespaces: []string{"ungoverned"}},
 	}, cli.Plain)
@@ -71,15 +72,18 @@ namespace ungoverned: no policy governs it, so its pods have no quota
 // TestPlanned: pods count as gpuslice plan counts them, on the nodes of the cluster.
 func TestPlanned(t *testing.T) {
 	f := fleet.New(time.Now())
-	f.Pools = []fleet.Pool{{Name: "halves", Resource: "nvidia.com/gpu.shared", Strategy: "mps", DeviceMemory: 80 << 10, Slice: 39 << 10, Replicas: 2, Share: 0.5}}
-	f.Nodes = []fleet.Node{{Name: "a", GPUs: fleet.GPUs{Product: "A100", Count: 8, Memory: 80 << 10}, Allocatable: fleet.Resources{"cpu": 64000, "memory": 1 << 40, "nvidia.com/gpu.shared": 16},
-		Offers: []fleet.Offer{{Pool: "halves", Units: 16}}}}
+	f.Pools = []fleet.Pool{{Name: "halves", Resource: "nvidia.com/gpu.shared", Strategy: "mps",
+		DeviceMemory: 80 << 10, Slice: 39 << 10, Replicas: 2, Share: 0.5}}
+	f.Nodes = []fleet.Node{{Name: "a", GPUs: fleet.GPUs{Product: "A100", Count: 8, Memory: 80 << 10},
+		Allocatable: fleet.Resources{"cpu": 64000, "memory": 1 << 40, "nvidia.com/gpu.shared": 16},
+		Offers:      []fleet.Offer{{Pool: "halves", Units: 16}}}}
 	if got := planned(f); got != nil {
 		t.Errorf("no pod: %+v", got)
 	}
 	for i := range 8 {
-		f.Pods = append(f.Pods, fleet.Pod{Namespace: "a", Name: fmt.Sprint(i), Node: "a", Phase: "Running", Requests: fleet.Resources{"nvidia.com/gpu.shared": 1},
-			Slices: []fleet.Slice{{Pool: "halves", Resource: "nvidia.com/gpu.shared", Count: 1, Memory: 19 << 10, Strategy: "mps"}}})
+		f.Pods = append(f.Pods,
+			fleet.Pod{Namespace: "a", Name: fmt.Sprint(i), Node: "a", Phase: "Running", Requests: fleet.Resources{"nvidia.com/gpu.shared": 1},
+				Slices: []fleet.Slice{{Pool: "halves", Resource: "nvidia.com/gpu.shared", Count: 1, Memory: 19 << 10, Strategy: "mps"}}})
 	}
 	if got := planned(f); got == nil || *got != (budget.Plan{Today: 4, Planned: 2}) {
 		t.Errorf("%+v", got)

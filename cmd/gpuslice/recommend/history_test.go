@@ -61,7 +61,8 @@ func month(t *testing.T) string {
 func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs strings.Builder
-	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return testNow }}
+	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" },
+		Now: func() time.Time { return testNow }}
 	cmd := New(s)
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -87,13 +88,15 @@ func TestRecommendFromFiles(t *testing.T) {
 			t.Errorf("%s saves more than the workload before it", i.Workload)
 		}
 	}
-	for name, want := range map[string]string{"web0": "over-requested", "train": "at-risk", "engine": "takes-what-is-given", "notebook": "idle", "nightly": "not-enough-history"} {
+	for name, want := range map[string]string{"web0": "over-requested", "train": "at-risk", "engine": "takes-what-is-given",
+		"notebook": "idle", "nightly": "not-enough-history"} {
 		if i := found[name]; string(i.Verdict) != want {
 			t.Errorf("%s: %s, want %s: %+v", name, i.Verdict, want, i)
 		}
 	}
 	web := found["web0"]
-	if web.Size < web.Peak || web.Size > web.Peak*13/10 || web.saves() != (24*1024-web.Size).Bytes() || web.Basis.Group != "team-a" || web.HoldsFor != 168 || web.SavesCost == nil || *web.SavesCost <= 0 {
+	if web.Size < web.Peak || web.Size > web.Peak*13/10 || web.saves() != (24*1024-web.Size).Bytes() || web.Basis.Group != "team-a" ||
+		web.HoldsFor != 168 || web.SavesCost == nil || *web.SavesCost <= 0 {
 		t.Errorf("web0: %+v", web)
 	}
 	if nightly := found["nightly"]; nightly.MoreHours != 2 || nightly.Size != 0 {
@@ -109,7 +112,8 @@ func TestRecommendOutput(t *testing.T) {
 	}{
 		{[]string{"web0", "web1"}, "over-requested", "sizes at 95% for the next 7d, from 40 workloads of namespace team-a (workloads: 2)"},
 		{[]string{"-n", "team-b"}, "takes-what-is-given", "--model"},
-		{[]string{"-n", "team-a", "web0", "-o", "patch"}, "kind: Deployment\nmetadata:\n  name: web0\n  namespace: team-a\nspec:\n  template:\n    metadata:\n      labels:\n        gpuslice.dev/memory: ", ""},
+		{[]string{"-n", "team-a", "web0", "-o", "patch"},
+			"kind: Deployment\nmetadata:\n  name: web0\n  namespace: team-a\nspec:\n  template:\n    metadata:\n      labels:\n        gpuslice.dev/memory: ", ""},
 		{[]string{"web0", "-o", "csv"}, "\nteam-a,web0,Deployment,main,1,672,", ""},
 		{[]string{"web0", "-o", "yaml"}, "kind: SizeRecommendationList", ""},
 		{[]string{"--coverage", "99", "web0"}, "unknown", "99% needs 99 workloads"},
@@ -177,7 +181,8 @@ func TestRecommendFromPrometheus(t *testing.T) {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			fmt.Fprint(w, `{"status":"error","error":"query processing would load too many samples"}`)
 		}, "", "too many samples"},
-		{"another server", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }, "", "is it the address of Prometheus?"},
+		{"another server", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) },
+			"", "is it the address of Prometheus?"},
 		{"half an answer", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer("")[:40]) }, "", "EOF"},
 		{"HTML", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "", "range query's answer"},
 	} {
@@ -216,7 +221,8 @@ func BenchmarkMonth(b *testing.B) {
 	before := cpuTime()
 	for range b.N {
 		var out strings.Builder
-		s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: func() time.Time { return testNow }}
+		s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(string) string { return "" },
+			Now: func() time.Time { return testNow }}
 		cmd := New(s)
 		cmd.SetArgs(append(paths, "-o", "csv"))
 		if err := cmd.ExecuteContext(b.Context()); err != nil {
@@ -287,7 +293,8 @@ func TestPatchOfContainers(t *testing.T) {
 		of("fine", "main", sizing.Right, 24<<10, 22<<10),
 		of("two", "a", sizing.OverRequested, 24<<10, 4<<10), of("two", "b", sizing.OverRequested, 24<<10, 8<<10),
 	})
-	if err != nil || strings.Contains(out.String(), "name: half") || strings.Contains(out.String(), "name: fine") || strings.Count(out.String(), "kind:") != 2 {
+	if err != nil || strings.Contains(out.String(), "name: half") ||
+		strings.Contains(out.String(), "name: fine") || strings.Count(out.String(), "kind:") != 2 {
 		t.Errorf("error %v\n%s", err, &out)
 	}
 	for _, want := range []string{"memory: 24Gi", "memory: 8Gi"} {
@@ -303,13 +310,18 @@ func TestPatchOfContainers(t *testing.T) {
 // TestPatchOfKinds patches owners whose pods have a template that can change, and prints why there is no patch for others.
 func TestPatchOfKinds(t *testing.T) {
 	for kind, want := range map[string]string{
-		"DaemonSet": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: own\n", "CronJob": "jobTemplate:", "StatefulSet": "kind: StatefulSet",
-		"Job": "a/own: no patch: the template of a Job does not change", "Pod": "create it again", "": "is unknown from the names of its pods",
-		"PyTorchJob": "PyTorchJob own makes its pods",
+		"DaemonSet":   "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: own\n",
+		"CronJob":     "jobTemplate:",
+		"StatefulSet": "kind: StatefulSet",
+		"Job":         "a/own: no patch: the template of a Job does not change",
+		"Pod":         "create it again",
+		"":            "is unknown from the names of its pods",
+		"PyTorchJob":  "PyTorchJob own makes its pods",
 	} {
 		var out strings.Builder
 		i := item{Namespace: "a", Workload: "web", Kind: kind, owner: "own", Verdict: sizing.OverRequested, Slice: 24 << 10, Size: 4 << 10}
-		if err := printPatches(cli.Streams{Out: &out, Err: &out}, []item{i}); err != nil || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "gpuslice.dev/memory: 4Gi") {
+		if err := printPatches(cli.Streams{Out: &out, Err: &out}, []item{i}); err != nil || !strings.Contains(out.String(), want) ||
+			!strings.Contains(out.String(), "gpuslice.dev/memory: 4Gi") {
 			t.Errorf("%s: error %v, want %q in\n%s", kind, err, want, &out)
 		}
 	}
@@ -325,10 +337,12 @@ func TestLeftOut(t *testing.T) {
 
 // TestFormulas: a spreadsheet takes no name for a formula, and numbers stay numbers.
 func TestFormulas(t *testing.T) {
-	for _, name := range []string{"=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1", "\n-1+1", " =1+1", "-2+3+cmd|' /C calc'!A0", "＝1+1"} {
+	for _, name := range []string{"=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1",
+		"\n-1+1", " =1+1", "-2+3+cmd|' /C calc'!A0", "＝1+1"} {
 		var out strings.Builder
 		saves, cost := int64(-5<<20), -1.5
-		if err := printCSV(&out, []item{{Namespace: name, Workload: name, Kind: name, Container: name, Pods: 1, Saves: &saves, SavesCost: &cost}}); err != nil {
+		if err := printCSV(&out,
+			[]item{{Namespace: name, Workload: name, Kind: name, Container: name, Pods: 1, Saves: &saves, SavesCost: &cost}}); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
@@ -428,7 +442,8 @@ func TestRecommendFromService(t *testing.T) {
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := execute(t, "--kubeconfig", config, "--prometheus", "monitoring/prometheus"); err == nil || !strings.Contains(err.Error(), "query Prometheus") {
+			if _, _, err := execute(t, "--kubeconfig", config, "--prometheus", "monitoring/prometheus"); err == nil ||
+				!strings.Contains(err.Error(), "query Prometheus") {
 				t.Errorf("error %v", err)
 			}
 			if sent := <-read; sent > most {

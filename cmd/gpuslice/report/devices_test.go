@@ -18,8 +18,8 @@ var october = period{time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), time.Date(202
 
 var models = []string{"NVIDIA A100-SXM4-80GB", "NVIDIA L4", "Tesla T4"}
 
-// randomMonth is a month of some nodes, of which OpenCost knows some, and some for a part of the month. A device was seen all the time, for a
-// part, or until another replaced it; of some nodes, OpenCost has more devices than were seen, or fewer.
+// randomMonth is a month of some nodes, of which OpenCost knows some, and some for a part of the month. A device was seen all the time, for
+// a part, or until another replaced it; of some nodes, OpenCost has more devices than were seen, or fewer.
 func randomMonth(random *rand.Rand, nodes int) *measured {
 	m := &measured{devices: devices{}, priced: devices{}, nodes: map[string]*nodeCost{}, instances: map[string]bool{}}
 	for n := range nodes {
@@ -35,7 +35,8 @@ func randomMonth(random *rand.Rand, nodes int) *measured {
 			d := &measuredDevice{model: models[random.IntN(3)], seconds: seconds, lines: map[string]*usage.Line{}}
 			for k := range random.IntN(4) {
 				held := random.Int64N(1 + d.seconds*usage.DeviceUnits/2)
-				d.lines[fmt.Sprint("team-", k)] = &usage.Line{Key: usage.Key{Namespace: fmt.Sprint("team-", k)}, Held: usage.Amount{Devices: held, Memory: held}, Read: random.Int64N(held + 1), Used: random.Int64N(held + 1)}
+				d.lines[fmt.Sprint("team-", k)] = &usage.Line{Key: usage.Key{Namespace: fmt.Sprint("team-", k)},
+					Held: usage.Amount{Devices: held, Memory: held}, Read: random.Int64N(held + 1), Used: random.Int64N(held + 1)}
 			}
 			at := place{node, fmt.Sprint("GPU-", n, "-", len(m.devices))}
 			m.devices[at] = d
@@ -61,7 +62,8 @@ func randomMonth(random *rand.Rand, nodes int) *measured {
 // randomInvoice has lines of nodes, models, both, and of any model.
 func randomInvoice(random *rand.Rand) *invoice {
 	in := &invoice{Provider: "a", Account: "b", Currency: "EUR", Prices: openCostPrices}
-	for _, d := range []invoiceDevice{{Node: "gpu-0"}, {Node: "gpu-1", Pool: "a100"}, {Node: "gpu-1", Pool: "nvidia-l4"}, {Node: "gpu-2", Pool: "*"}, {Pool: "l4"}, {Pool: "tesla-t4"}, {Pool: "*"}} {
+	for _, d := range []invoiceDevice{{Node: "gpu-0"}, {Node: "gpu-1", Pool: "a100"}, {Node: "gpu-1", Pool: "nvidia-l4"},
+		{Node: "gpu-2", Pool: "*"}, {Pool: "l4"}, {Pool: "tesla-t4"}, {Pool: "*"}} {
 		if random.IntN(3) > 0 && (d.Pool != "*" || random.IntN(4) == 0) {
 			d.Count, d.Price = 1+random.IntN(12), random.Float64()*10
 			in.Devices = append(in.Devices, d)
@@ -70,8 +72,8 @@ func randomInvoice(random *rand.Rand) *invoice {
 	return in
 }
 
-// TestDevicesAddUp: in random months of 10,000 devices and with random invoices, the rows of each device add up to whole cents and to the time for
-// which it was seen, and those of each line and node to its cost; rows are valid.
+// TestDevicesAddUp: in random months of 10,000 devices and with random invoices, the rows of each device add up to whole cents and to the
+// time for which it was seen, and those of each line and node to its cost; rows are valid.
 func TestDevicesAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for count := 0; count < 10_000; {
@@ -132,7 +134,8 @@ func TestDevicesAddUp(t *testing.T) {
 func days(n float64) int64 { return int64(n * 86400 * usage.DeviceUnits) }
 
 func lineFor(namespace string, held, read, used float64) *usage.Line {
-	return &usage.Line{Key: usage.Key{Namespace: namespace}, Held: usage.Amount{Devices: days(held), Memory: days(held)}, Read: days(read), Used: days(used)}
+	return &usage.Line{Key: usage.Key{Namespace: namespace},
+		Held: usage.Amount{Devices: days(held), Memory: days(held)}, Read: days(read), Used: days(used)}
 }
 
 func seenFor(days float64, model string, lines ...*usage.Line) *measuredDevice {
@@ -154,7 +157,8 @@ func TestOfDevices(t *testing.T) {
 		"nodes and models": {
 			lines: []invoiceDevice{{Node: "n", Count: 2, Price: 1}, {Pool: "tesla-t4", Count: 2, Price: 0.5}, {Node: "gone", Count: 1, Price: 0.01}},
 			m: measured{instances: map[string]bool{"n": true}, nodes: map[string]*nodeCost{"away": {10, day}, "n": {7, 1}},
-				devices: devices{{"n", "GPU-1"}: seenFor(31, a100, lineFor("a", 15.5, 15.5, 3.1)), {"n", "GPU-2"}: seenFor(21, a100), {"n", "GPU-3"}: seenFor(1, a100),
+				devices: devices{{"n", "GPU-1"}: seenFor(31, a100, lineFor("a", 15.5, 15.5, 3.1)),
+					{"n", "GPU-2"}: seenFor(21, a100), {"n", "GPU-3"}: seenFor(1, a100),
 					{"p", "GPU-4"}: seenFor(31, "Tesla T4"), {"q", "GPU-7"}: seenFor(1, "H")}},
 			want: `nodes/n/devices/GPU-1 aused=74.40 aunused=297.60 idle=372.00
 nodes/n/devices/GPU-2 idle=504.00
@@ -170,7 +174,8 @@ nodes/away/unseen unread=10.00
 		},
 		"two devices of a model that two others replaced": {
 			lines: []invoiceDevice{{Pool: "l4", Count: 2, Price: 1}},
-			m: measured{devices: devices{{"a", "GPU-1"}: seenFor(17, "NVIDIA L4", lineFor("t", 17, 17, 17)), {"a", "GPU-2"}: seenFor(17, "NVIDIA L4"),
+			m: measured{devices: devices{{"a", "GPU-1"}: seenFor(17, "NVIDIA L4", lineFor("t", 17, 17, 17)),
+				{"a", "GPU-2"}: seenFor(17, "NVIDIA L4"),
 				{"b", "GPU-3"}: seenFor(13, "NVIDIA L4", lineFor("t", 13, 13, 13)), {"b", "GPU-4"}: seenFor(13, "NVIDIA L4")}},
 			want: `nodes/a/devices/GPU-1 tused=408.00
 nodes/a/devices/GPU-2 idle=408.00
@@ -181,15 +186,17 @@ pools/l4/unseen unread=48.00
 		},
 		"more devices than the line has": {
 			lines: []invoiceDevice{{Pool: "l4", Count: 1, Price: 1}},
-			m:     measured{nodes: map[string]*nodeCost{"a": {100, 31 * day}}, devices: devices{{"a", "GPU-1"}: seenFor(31, "NVIDIA L4", lineFor("t", 31, 31, 31)), {"b", "GPU-2"}: seenFor(31, "NVIDIA L4")}},
+			m: measured{nodes: map[string]*nodeCost{"a": {100, 31 * day}},
+				devices: devices{{"a", "GPU-1"}: seenFor(31, "NVIDIA L4", lineFor("t", 31, 31, 31)), {"b", "GPU-2"}: seenFor(31, "NVIDIA L4")}},
 			want: `nodes/a/devices/GPU-1 tused=372.00
 nodes/b/devices/GPU-2 idle=372.00
 `,
 			notes: `2026-10: devices[0] of --charges: its devices were seen for 744.00 device-hours more than count has: the cost is divided by how long each was seen`,
 		},
 		"a node of eight by OpenCost, of which two were not seen": {
-			m: openCostNode(nodeCost{800, 8 * 31 * day}, devices{{"o", "GPU-1"}: seenFor(31, "H", lineFor("a", 31, 0, 0)), {"o", "GPU-2"}: seenFor(31, "H"), {"o", "GPU-3"}: seenFor(31, "H"),
-				{"o", "GPU-4"}: seenFor(31, "H"), {"o", "GPU-5"}: seenFor(31, "H"), {"o", "GPU-6"}: seenFor(15.5, "H")}, 31),
+			m: openCostNode(nodeCost{800, 8 * 31 * day},
+				devices{{"o", "GPU-1"}: seenFor(31, "H", lineFor("a", 31, 0, 0)), {"o", "GPU-2"}: seenFor(31, "H"), {"o", "GPU-3"}: seenFor(31, "H"),
+					{"o", "GPU-4"}: seenFor(31, "H"), {"o", "GPU-5"}: seenFor(31, "H"), {"o", "GPU-6"}: seenFor(15.5, "H")}, 31),
 			want: `nodes/o/devices/GPU-1 aunknown=100.00
 nodes/o/devices/GPU-2 idle=100.00
 nodes/o/devices/GPU-3 idle=100.00
@@ -272,7 +279,8 @@ func TestDuplicateLines(t *testing.T) {
 		}
 	}
 	in := &invoice{Devices: []invoiceDevice{{Node: "a"}, {Node: "a", Pool: "l4"}, {Pool: "l4"}}}
-	if rest, l4, other := in.lineOf("a", "Tesla T4"), in.lineOf("a", "NVIDIA L4"), in.lineOf("b", "NVIDIA L4"); rest != 0 || l4 != 1 || other != 2 {
+	if rest, l4, other := in.lineOf("a", "Tesla T4"), in.lineOf("a", "NVIDIA L4"), in.lineOf("b", "NVIDIA L4"); rest != 0 ||
+		l4 != 1 || other != 2 {
 		t.Errorf("lines %d, %d and %d", rest, l4, other)
 	}
 }
@@ -299,20 +307,22 @@ func TestMeasure(t *testing.T) {
 		gpusQuery: func(add func(map[string]string, float64)) { add(map[string]string{"node": "n"}, 1200) },
 	}
 	asked := 0
-	m, err := measure(t.Context(), func(_ context.Context, expression string, from, until time.Time, add func(map[string]string, float64)) error {
-		if !from.Equal(october.from) || !until.Equal(october.until) {
-			t.Errorf("asked about %s to %s", from, until)
-		}
-		asked++
-		answers[expression](add)
-		return nil
-	}, october, true)
+	m, err := measure(t.Context(),
+		func(_ context.Context, expression string, from, until time.Time, add func(map[string]string, float64)) error {
+			if !from.Equal(october.from) || !until.Equal(october.until) {
+				t.Errorf("asked about %s to %s", from, until)
+			}
+			asked++
+			answers[expression](add)
+			return nil
+		}, october, true)
 	if err != nil || asked != len(answers) {
 		t.Fatalf("%d queries, %v", asked, err)
 	}
 	d := m.devices[place{"n", "GPU-1"}]
 	minutes := func(n float64) int64 { return int64(n * 60 * usage.DeviceUnits) }
-	if l := d.lines["a"]; d.model != "M" || d.seconds != 1500*60 || l.Held.Devices != minutes(60.5) || l.Held.Memory != minutes(60.5) || l.Read != minutes(20) || l.Used != minutes(10) || !m.instances["n"] {
+	if l := d.lines["a"]; d.model != "M" || d.seconds != 1500*60 || l.Held.Devices != minutes(60.5) || l.Held.Memory != minutes(60.5) ||
+		l.Read != minutes(20) || l.Used != minutes(10) || !m.instances["n"] {
 		t.Errorf("%+v, %+v, %v", d, l, m.instances)
 	}
 	d = m.priced[place{"n", "GPU-1"}]

@@ -91,7 +91,8 @@ func randomDays(random *rand.Rand, span period) (days []*usage.Day) {
 		for i, pool := range []string{"a100", "l4", ""} {
 			held := usage.Amount{Memory: random.Int64N(1e9), Devices: random.Int64N(86400 * usage.DeviceUnits / 2)}
 			d.Lines = append(d.Lines, usage.Line{Key: usage.Key{Namespace: fmt.Sprint("team-", i), Pool: pool, Label: "team=x"}, Held: held,
-				Used: random.Int64N(1 + held.Memory/2), Read: held.Memory/2 + random.Int64N(1+held.Memory/2), Unsure: usage.Amount{Devices: random.Int64N(1e9)}})
+				Used: random.Int64N(1 + held.Memory/2), Read: held.Memory/2 + random.Int64N(1+held.Memory/2),
+				Unsure: usage.Amount{Devices: random.Int64N(1e9)}})
 		}
 		days = append(days, d)
 	}
@@ -141,9 +142,12 @@ func (r focusRow) ratio() float64 {
 // problems are where a row breaks FOCUS 1.3: mandatory columns that may not be null, types, and the rules of split cost allocation.
 func (r focusRow) problems() (all []string) {
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	for _, c := range []string{"BilledCost", "BillingAccountId", "BillingCurrency", "BillingPeriodEnd", "BillingPeriodStart", "ChargeCategory", "ChargePeriodEnd",
-		"ChargePeriodStart", "ContractedCost", "EffectiveCost", "HostProviderName", "InvoiceIssuerName", "ListCost", "PricingQuantity", "PricingUnit", "ProviderName",
-		"PublisherName", "ServiceCategory", "ServiceName", "ServiceProviderName", "ServiceSubcategory", "AllocatedMethodId", "AllocatedMethodDetails"} {
+	for _, c := range []string{"BilledCost", "BillingAccountId", "BillingCurrency", "BillingPeriodEnd",
+		"BillingPeriodStart", "ChargeCategory", "ChargePeriodEnd",
+		"ChargePeriodStart", "ContractedCost", "EffectiveCost", "HostProviderName", "InvoiceIssuerName", "ListCost",
+		"PricingQuantity", "PricingUnit", "ProviderName",
+		"PublisherName", "ServiceCategory", "ServiceName", "ServiceProviderName",
+		"ServiceSubcategory", "AllocatedMethodId", "AllocatedMethodDetails"} {
 		if r[c] == "" {
 			add("%s is null", c)
 		}
@@ -161,10 +165,12 @@ func (r focusRow) problems() (all []string) {
 		}
 		times[c] = at
 	}
-	if !times["ChargePeriodStart"].Before(times["ChargePeriodEnd"]) || times["ChargePeriodStart"].Before(times["BillingPeriodStart"]) || times["ChargePeriodEnd"].After(times["BillingPeriodEnd"]) {
+	if !times["ChargePeriodStart"].Before(times["ChargePeriodEnd"]) || times["ChargePeriodStart"].Before(times["BillingPeriodStart"]) ||
+		times["ChargePeriodEnd"].After(times["BillingPeriodEnd"]) {
 		add("the charge period %s to %s is not within the billing period", r["ChargePeriodStart"], r["ChargePeriodEnd"])
 	}
-	if r["ChargeCategory"] != "Usage" || r["ChargeClass"] != "" || r["ChargeFrequency"] != "Usage-Based" || r["ServiceCategory"] != "Compute" || !currencyCode.MatchString(r["BillingCurrency"]) {
+	if r["ChargeCategory"] != "Usage" || r["ChargeClass"] != "" || r["ChargeFrequency"] != "Usage-Based" ||
+		r["ServiceCategory"] != "Compute" || !currencyCode.MatchString(r["BillingCurrency"]) {
 		add("a value that is not one of the column's")
 	}
 	allocated := slices.Contains([]string{shareHeld, shareUsed, shareUnused, shareUnknown}, r["x_GpusliceShare"])
@@ -230,7 +236,8 @@ func TestMoreHeldThanCharged(t *testing.T) {
 	from := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	held := usage.Amount{Devices: 2 * 86400 * usage.DeviceUnits}
 	d1 := &usage.Day{From: usage.SecondOf(from), Until: usage.SecondOf(from.Add(day)), Lines: []usage.Line{
-		{Key: usage.Key{Namespace: "a", Pool: "a100-mps"}, Held: held}, {Key: usage.Key{Namespace: "a", Pool: "a100-exclusive"}, Held: held}, {Key: usage.Key{Pool: "l4"}, Held: held}}}
+		{Key: usage.Key{Namespace: "a", Pool: "a100-mps"}, Held: held},
+		{Key: usage.Key{Namespace: "a", Pool: "a100-exclusive"}, Held: held}, {Key: usage.Key{Pool: "l4"}, Held: held}}}
 	var out strings.Builder
 	o := &options{charges: in}
 	all, notes := o.charges.charges(period{from, from.Add(day)}, []*usage.Day{d1})
@@ -255,7 +262,8 @@ func TestNothingHeld(t *testing.T) {
 	for _, r := range rows {
 		got[r["x_GpusliceShare"]] = r["BilledCost"]
 	}
-	if len(all) != 1 || len(rows) != 3 || note != "" || got[shareIdle] != "48.000000" || got[shareUnread] != "144.000000" || got[shareRounding] != "0.000000" {
+	if len(all) != 1 || len(rows) != 3 || note != "" || got[shareIdle] != "48.000000" ||
+		got[shareUnread] != "144.000000" || got[shareRounding] != "0.000000" {
 		t.Errorf("%d charges, %v, %q", len(all), got, note)
 	}
 }

@@ -19,7 +19,8 @@ func TestParsePeriod(t *testing.T) {
 		{"2026-10-01", "2026-11-01", "2026-10-01 00:00 to 2026-11-01 00:00"},
 		{"2026-11-01", "2026-12-01", "2026-11-01 00:00 to 2026-11-22 12:30"},
 		{"2026-11-22", "", "2026-11-22 00:00 to 2026-11-22 12:30"},
-		{"2026-11-23", "", ""}, {"2026-11-01", "2026-11-01", ""}, {"", "", ""}, {"30", "", ""}, {"-1d", "", ""}, {"999999w", "", ""}, {"1001-01-01", "", ""},
+		{"2026-11-23", "", ""}, {"2026-11-01", "2026-11-01", ""}, {"", "", ""}, {"30", "", ""},
+		{"-1d", "", ""}, {"999999w", "", ""}, {"1001-01-01", "", ""},
 		{"30d", "soon", ""}, {"2026-13-01", "", ""},
 	} {
 		p, err := parsePeriod(c.since, c.until, now)
@@ -49,7 +50,8 @@ func TestParsePrices(t *testing.T) {
 	if _, by := priceOf(price.List{"a100": 1}, "l4"); by != "" {
 		t.Error("l4 has a price")
 	}
-	p = price.List{"*": 1, "a100": 2, "nvidia-a100-sxm4-80gb": 3, "l4": 4, "H100*": 5, "a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "l4-time-slicing-?-*": 7}
+	p = price.List{"*": 1, "a100": 2, "nvidia-a100-sxm4-80gb": 3, "l4": 4, "H100*": 5,
+		"a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "l4-time-slicing-?-*": 7}
 	for pool, want := range map[string]float64{
 		"a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "a100-sxm4-80gb-time-slicing-8-aaaaaaaa": 3, "a100-pcie-40gb-exclusive-bbbbbbbb": 2,
 		"l4-exclusive-cccccccc": 4, "l4-time-slicing-4-dddddddd": 7, "l40s-exclusive-eeeeeeee": 1, "h100-mps": 5, "nvidia.com/gpu": 1, "": 1,

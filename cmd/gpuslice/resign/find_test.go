@@ -66,7 +66,8 @@ func TestSignings(t *testing.T) {
 		{"signed by a lost key", keysOf("l"), func(*corev1.Pod) {}, true, ""},
 		{"signed by the installation's key", current, func(*corev1.Pod) {}, false, ""},
 		{"without a promise", keysOf("l"), func(p *corev1.Pod) { p.Annotations = nil }, false, ""},
-		{"not as its promise records", keysOf("l"), func(p *corev1.Pod) { p.Spec.Containers[0].Env = nil }, false, "the slice was changed after it was given"},
+		{"not as its promise records", keysOf("l"), func(p *corev1.Pod) { p.Spec.Containers[0].Env = nil },
+			false, "the slice was changed after it was given"},
 		{"with more rights than a slice may have", keysOf("l"), func(p *corev1.Pod) { p.Spec.HostPID = true }, false, "hostPID"},
 		{"charged less than its slice", keysOf("l"), func(p *corev1.Pod) {
 			forged := promise.ClaimedPromise(p)

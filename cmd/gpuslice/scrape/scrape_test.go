@@ -13,7 +13,8 @@ import (
 func TestScrapeBounds(t *testing.T) {
 	t.Parallel()
 	const served, most = 64 << 20, 8 << 20 // what buffers between the two hold is read too
-	for _, status := range []int{http.StatusOK, http.StatusFound, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+	for _, status := range []int{http.StatusOK, http.StatusFound, http.StatusForbidden,
+		http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			read := make(chan int, 1)

@@ -73,9 +73,12 @@ func TestFind(t *testing.T) {
 		namespace bool
 		want      []string
 	}{
-		{"all", keep{}, true, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority", "secret/gpuslice-promise-keys")},
-		{"keys kept", keep{keys: true}, false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority")},
-		{"policies and keys kept", keep{policies: true, keys: true}, false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "secret/gpuslice-authority")},
+		{"all", keep{}, true, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a",
+			"secret/gpuslice-authority", "secret/gpuslice-promise-keys")},
+		{"keys kept", keep{keys: true},
+			false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority")},
+		{"policies and keys kept", keep{policies: true, keys: true},
+			false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "secret/gpuslice-authority")},
 	} {
 		p, err := (&remover{client: client, system: system, keep: c.keep}).find(t.Context())
 		if err != nil {
@@ -119,7 +122,8 @@ func TestCarry(t *testing.T) {
 		if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the namespace is still there: %v", err)
 		}
-		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system is being removed"} {
+		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ",
+			"secret/gpuslice-authority removed", "namespace/gpuslice-system is being removed"} {
 			if !strings.Contains(out.String(), text) {
 				t.Errorf("%q is not in\n%s", text, out.String())
 			}
@@ -145,7 +149,8 @@ func TestWaitForNamespace(t *testing.T) {
 	}{
 		{"it is gone at once", []runtime.Object{nil}, false, []string{"namespace/gpuslice-system removed"}},
 		{"pods are in it", []runtime.Object{ending(), ending(condition), ending(condition), nil}, false,
-			[]string{"waiting for namespace/gpuslice-system: Kubernetes removes", "waiting for namespace/gpuslice-system: pods. has 3 resource instances", "namespace/gpuslice-system removed"}},
+			[]string{"waiting for namespace/gpuslice-system: Kubernetes removes",
+				"waiting for namespace/gpuslice-system: pods. has 3 resource instances", "namespace/gpuslice-system removed"}},
 		{"it does not go", []runtime.Object{ending(condition)}, true, []string{"namespace/gpuslice-system is not removed after 0s: pods. has 3"}},
 		{"somebody creates it again", []runtime.Object{ending(), made("v1", "Namespace", "", system)}, true, nil},
 	} {

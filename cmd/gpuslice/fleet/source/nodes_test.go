@@ -67,7 +67,8 @@ func TestGPUs(t *testing.T) {
 
 // TestResources: what a list or a sum has beyond what a snapshot can hold is its largest amount.
 func TestResources(t *testing.T) {
-	got := resources(corev1.ResourceList{"memory": resource.MustParse("16Pi"), "cpu": resource.MustParse("8E"), "pods": resource.MustParse("3")})
+	got := resources(corev1.ResourceList{"memory": resource.MustParse("16Pi"),
+		"cpu": resource.MustParse("8E"), "pods": resource.MustParse("3")})
 	got.Plus(fleet.Resources{"memory": 1, "pods": 2})
 	if want := (fleet.Resources{"memory": fleet.MaxQuantity, "cpu": fleet.MaxQuantity, "pods": 5}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -121,11 +122,14 @@ func TestLargePod(t *testing.T) {
 	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
 	for name, labels := range map[string]map[string]string{"large": labels, "small": {"a": "b"}} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: labels}}
-		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+		p.Spec.Containers = []corev1.Container{{Name: "main",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+				Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
 		r.addPod(p)
 	}
 	r.out.Fit()
-	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], "pods of namespace team are left out") {
+	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 ||
+		!strings.Contains(r.out.Unread[0], "pods of namespace team are left out") {
 		t.Errorf("%d pods, %q", len(r.out.Pods), r.out.Unread)
 	}
 	if err := fleet.Write(io.Discard, r.out); err != nil {
@@ -142,8 +146,11 @@ func TestManyLargePods(t *testing.T) {
 	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
 	add := func(namespace string, n int, tolerations []corev1.Toleration) {
 		for i := range n {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Tolerations: tolerations}}
-			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("p", i)},
+				Spec: corev1.PodSpec{Tolerations: tolerations}}
+			p.Spec.Containers = []corev1.Container{
+				{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}},
+			}
 			r.addPod(p)
 		}
 	}
@@ -155,7 +162,8 @@ func TestManyLargePods(t *testing.T) {
 		t.Fatal(err)
 	}
 	hostile := len(r.out.Pods) - others
-	if hostile < 50 || hostile == 200 || len(r.out.Unread) != 1 || !strings.Contains(r.out.Unread[0], fmt.Sprintf("the largest first (%d)", 200-hostile)) {
+	if hostile < 50 || hostile == 200 || len(r.out.Unread) != 1 ||
+		!strings.Contains(r.out.Unread[0], fmt.Sprintf("the largest first (%d)", 200-hostile)) {
 		t.Errorf("%d hostile pods stay, %q", hostile, r.out.Unread)
 	}
 }
@@ -164,11 +172,14 @@ func TestManyLargePods(t *testing.T) {
 func TestNotesOnPods(t *testing.T) {
 	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
 	for i := range 30_000 {
-		r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i), Annotations: map[string]string{api.AnnotationPromise: "{"}}})
+		r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i),
+			Annotations: map[string]string{api.AnnotationPromise: "{"}}})
 	}
-	r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "odd", Annotations: map[string]string{api.AnnotationPromise: "{"}}})
+	r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "odd",
+		Annotations: map[string]string{api.AnnotationPromise: "{"}}})
 	r.noteMore()
-	if n := len(r.out.Unread); n > 30 || !strings.Contains(strings.Join(r.out.Unread, "\n"), "pod other/odd: ") || !strings.Contains(r.out.Unread[n-1], "namespace hostile: notes on 29990 more pods") {
+	if n := len(r.out.Unread); n > 30 || !strings.Contains(strings.Join(r.out.Unread, "\n"), "pod other/odd: ") ||
+		!strings.Contains(r.out.Unread[n-1], "namespace hostile: notes on 29990 more pods") {
 		t.Errorf("%d notes, %.300q", n, r.out.Unread[max(0, n-2):])
 	}
 	if err := fleet.Write(io.Discard, r.out); err != nil {
@@ -188,8 +199,11 @@ func TestRunningPodsStay(t *testing.T) {
 	}{"one that is too large": {1, append(tolerations, tolerations...)}, "many": {200, tolerations}} {
 		r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
 		for i := range c.pods {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Tolerations: c.tolerations, NodeName: "n"}}
-			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i)},
+				Spec: corev1.PodSpec{Tolerations: c.tolerations, NodeName: "n"}}
+			p.Spec.Containers = []corev1.Container{
+				{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}},
+			}
 			r.addPod(p)
 		}
 		r.out.Fit()

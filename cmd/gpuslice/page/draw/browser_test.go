@@ -163,7 +163,8 @@ func TestLargeInBrowser(t *testing.T) {
 	began := time.Now()
 	b.Run(`(() => { const s = document.querySelector("#search"); s.value = "serve-0321"; s.dispatchEvent(new Event("input")); })()`)
 	b.Want(`document.querySelector("#count").textContent.startsWith("Shown: 1 node of")`, true)
-	t.Logf("5,000 nodes, %d pods, %d MiB: drawn after %s, %v elements; a search takes %s", len(f.Pods), info.Size()>>20, ready.Round(10*time.Millisecond), elements, time.Since(began).Round(10*time.Millisecond))
+	t.Logf("5,000 nodes, %d pods, %d MiB: drawn after %s, %v elements; a search takes %s", len(f.Pods), info.Size()>>20,
+		ready.Round(10*time.Millisecond), elements, time.Since(began).Round(10*time.Millisecond))
 	if os.Getenv("PAGE_TIMES") != "" && ready > maxReady {
 		t.Errorf("drawn after %s, at most %s", ready, maxReady)
 	}

@@ -35,10 +35,12 @@ func TestSums(t *testing.T) {
 			}
 		}
 		s := v.Sums
-		if sum := s.Used + s.Unused + s.Unknown + s.Rounding + s.Free + s.Closed; math.Abs(sum-s.Devices) > 1e-6*s.Devices || int(s.Devices) != devices {
+		if sum := s.Used + s.Unused + s.Unknown + s.Rounding + s.Free + s.Closed; math.Abs(sum-s.Devices) > 1e-6*s.Devices ||
+			int(s.Devices) != devices {
 			t.Errorf("seed %d: %d devices, and the sums are %g: %+v", seed, devices, sum, s)
 		}
-		for name, n := range map[string]float64{"used": s.Used, "unused": s.Unused, "unknown": s.Unknown, "rounding": s.Rounding, "free": s.Free, "closed": s.Closed} {
+		for name, n := range map[string]float64{"used": s.Used, "unused": s.Unused, "unknown": s.Unknown,
+			"rounding": s.Rounding, "free": s.Free, "closed": s.Closed} {
 			if n < 0 {
 				t.Errorf("seed %d: %s %g", seed, name, n)
 			}
@@ -86,7 +88,8 @@ func TestView(t *testing.T) {
 		{Name: "cordoned", Unschedulable: true, GPUs: fleet.GPUs{Count: 2}, Offers: []fleet.Offer{{Pool: whole.Name, Units: 1}}},
 		{Name: "bare"},
 	}
-	f.Pods = []fleet.Pod{slice("first", 0, 0, ""), slice("second", 0, int64(shared.Slice), "GPU-b"), slice("half", 1, 0, "GPU-a"), slice("third", 0, 0, "GPU-b"),
+	f.Pods = []fleet.Pod{slice("first", 0, 0, ""), slice("second", 0, int64(shared.Slice), "GPU-b"),
+		slice("half", 1, 0, "GPU-a"), slice("third", 0, 0, "GPU-b"),
 		{Namespace: "a", Name: "over", Node: "n", Phase: "Succeeded", Requests: fleet.Resources{"nvidia.com/gpu.shared": 1}},
 		{Namespace: "a", Name: "elsewhere", Node: "n", Phase: "Running", Requests: fleet.Resources{"nvidia.com/gpu": 1}},
 		{Namespace: "b", Name: "waits", Phase: "Pending", Requests: fleet.Resources{"nvidia.com/gpu": 1, "cpu": 5}, Waiting: "no room"},
@@ -105,7 +108,8 @@ func TestView(t *testing.T) {
 		t.Errorf("on no device: %v", n.Extra)
 	}
 	want := sums{Nodes: 3, Devices: 4, Used: 0.25, Unused: 0.25 + 0.125, Unknown: 0.25, Rounding: 0.125, Free: 1, Closed: 2}
-	for what, pair := range map[string][2]float64{"devices": {want.Devices, v.Sums.Devices}, "used": {want.Used, v.Sums.Used}, "unused": {want.Unused, v.Sums.Unused}, "unknown": {want.Unknown, v.Sums.Unknown},
+	for what, pair := range map[string][2]float64{"devices": {want.Devices, v.Sums.Devices}, "used": {want.Used, v.Sums.Used},
+		"unused": {want.Unused, v.Sums.Unused}, "unknown": {want.Unknown, v.Sums.Unknown},
 		"rounding": {want.Rounding, v.Sums.Rounding}, "free": {want.Free, v.Sums.Free}, "closed": {want.Closed, v.Sums.Closed}} {
 		if math.Abs(pair[0]-pair[1]) > 1e-3 {
 			t.Errorf("%s: %g, want %g", what, pair[1], pair[0])
@@ -119,14 +123,18 @@ func TestView(t *testing.T) {
 // TestUnits: three replicas of a granular pool share one slice; two whole devices each have their own use.
 func TestUnits(t *testing.T) {
 	f := fleet.New(at)
-	f.Pools = []fleet.Pool{{Name: "granular", Resource: "nvidia.com/gpu.shared", DeviceMemory: 8192, Slice: 8192, Replicas: 8, Share: 0.125, Granular: true}, models[1]}
+	f.Pools = []fleet.Pool{{Name: "granular", Resource: "nvidia.com/gpu.shared", DeviceMemory: 8192, Slice: 8192,
+		Replicas: 8, Share: 0.125, Granular: true}, models[1]}
 	f.Nodes = []fleet.Node{{Name: "n", Offers: []fleet.Offer{{Pool: "granular", Units: 8}, {Pool: models[1].Name, Units: 2}}}}
 	usage := func(device string, gib int64) fleet.Usage {
 		return fleet.Usage{Device: device, UsedBytes: gib << 30, PeakBytes: gib << 30}
 	}
 	f.Pods = []fleet.Pod{
-		{Namespace: "a", Name: "three", Node: "n", Slices: []fleet.Slice{{Container: "c", Pool: "granular", Count: 3, Memory: 3072, Usage: []fleet.Usage{usage("G", 3)}}}},
-		{Namespace: "a", Name: "two", Node: "n", Slices: []fleet.Slice{{Container: "c", Pool: models[1].Name, Count: 2, Memory: 79872, Usage: []fleet.Usage{usage("A", 78), usage("B", 0)}}}},
+		{Namespace: "a", Name: "three", Node: "n",
+			Slices: []fleet.Slice{{Container: "c", Pool: "granular", Count: 3, Memory: 3072, Usage: []fleet.Usage{usage("G", 3)}}}},
+		{Namespace: "a", Name: "two", Node: "n", Slices: []fleet.Slice{
+			{Container: "c", Pool: models[1].Name, Count: 2, Memory: 79872, Usage: []fleet.Usage{usage("A", 78), usage("B", 0)}},
+		}},
 	}
 	v := viewOf("now", f)
 	want := sums{Nodes: 1, Devices: 3, Used: 0.375 + 1, Unused: 1, Free: 0.625}

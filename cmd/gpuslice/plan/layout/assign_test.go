@@ -9,7 +9,8 @@ import (
 // TestAssignBySize: a replica of a smaller device is none of a larger one's, and nodes that no pod needs keep their form.
 func TestAssignBySize(t *testing.T) {
 	f := &demand.Fleet{Kinds: []demand.Kind{
-		{Model: "small", Devices: 2, DeviceMemory: 24 << 10, CPU: 64000, Memory: 1 << 20, Strategy: TimeSlicing, Replicas: 3, Offers: map[string]int64{"nvidia.com/gpu.shared": 6}},
+		{Model: "small", Devices: 2, DeviceMemory: 24 << 10, CPU: 64000, Memory: 1 << 20, Strategy: TimeSlicing, Replicas: 3,
+			Offers: map[string]int64{"nvidia.com/gpu.shared": 6}},
 		{Model: "large", Devices: 4, DeviceMemory: 80 << 10, CPU: 64000, Memory: 1 << 20, Offers: map[string]int64{"nvidia.com/gpu": 4}},
 	}}
 	for kind, n := range []int{4, 2} {
@@ -18,7 +19,8 @@ func TestAssignBySize(t *testing.T) {
 		}
 	}
 	for range 14 {
-		f.Pods = append(f.Pods, demand.Pod{Devices: 1, Share: 1, DeviceMemory: 10 << 10, CPU: 1000, Requests: map[string]int64{"nvidia.com/gpu": 1}})
+		f.Pods = append(f.Pods,
+			demand.Pod{Devices: 1, Share: 1, DeviceMemory: 10 << 10, CPU: 1000, Requests: map[string]int64{"nvidia.com/gpu": 1}})
 	}
 	for _, strategies := range []Families{Default(f), {Claims: true}} {
 		a := Assign(f, strategies, Pack(f, strategies))

@@ -39,7 +39,8 @@ func TestManyKinds(t *testing.T) {
 // TestLargest: kinds are left out of a bound only for a kind that takes all that they take, so the bound stays the same.
 func TestLargest(t *testing.T) {
 	f := &demand.Fleet{Kinds: []demand.Kind{
-		{Model: "T4", Devices: 2, CPU: 10, Memory: 10}, {Model: "T4", Devices: 8, CPU: 20, Memory: 10}, {Model: "T4", Devices: 2, CPU: 10, Memory: 20},
+		{Model: "T4", Devices: 2, CPU: 10, Memory: 10}, {Model: "T4", Devices: 8, CPU: 20, Memory: 10},
+		{Model: "T4", Devices: 2, CPU: 10, Memory: 20},
 		{Model: "V100", Devices: 2, CPU: 5, Memory: 5}, {Model: "T4", Devices: 1, CPU: 1, Memory: 1}, {Model: "T4", CPU: 99, Memory: 99},
 	}}
 	for kind := range f.Kinds {

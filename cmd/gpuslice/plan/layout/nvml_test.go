@@ -13,9 +13,11 @@ import (
 // TestGeometryOfNVML holds the table to NVIDIA's own of A30 and A100: slices, placements and memory. Its tables of newer devices have
 // other placements than the devices, but the same slices.
 func TestGeometryOfNVML(t *testing.T) {
-	ids := map[string]int{"1g": nvml.GPU_INSTANCE_PROFILE_1_SLICE, "2g": nvml.GPU_INSTANCE_PROFILE_2_SLICE, "3g": nvml.GPU_INSTANCE_PROFILE_3_SLICE,
+	ids := map[string]int{"1g": nvml.GPU_INSTANCE_PROFILE_1_SLICE,
+		"2g": nvml.GPU_INSTANCE_PROFILE_2_SLICE, "3g": nvml.GPU_INSTANCE_PROFILE_3_SLICE,
 		"4g": nvml.GPU_INSTANCE_PROFILE_4_SLICE, "7g": nvml.GPU_INSTANCE_PROFILE_7_SLICE}
-	for product, device := range map[string]gpus.Config{"A30": gpus.A30_PCIE_24GB, "A100 40": gpus.A100_SXM4_40GB, "A100 80": gpus.A100_SXM4_80GB,
+	for product, device := range map[string]gpus.Config{"A30": gpus.A30_PCIE_24GB,
+		"A100 40": gpus.A100_SXM4_40GB, "A100 80": gpus.A100_SXM4_80GB,
 		"H100": gpus.H100_SXM5_80GB, "H200": gpus.H200_SXM5_141GB, "B200": gpus.B200_SXM5_180GB} {
 		g := GeometryOf(product, int64(device.MemoryMB))
 		if g == nil {

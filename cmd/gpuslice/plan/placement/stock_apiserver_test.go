@@ -69,7 +69,8 @@ func (f *trial) generate(random *rand.Rand, nodes, pods int) {
 	kinds := make([]Node, 2+random.IntN(3))
 	for i := range kinds {
 		cores := pick[int64](random, 8, 16, 32, 64, 96)
-		kinds[i] = Node{Kind: i, CPU: cores*1000 - 110, Memory: cores*pick[int64](random, 4, 8)<<10 - 1357, Pods: pick[int64](random, 110, 110, 5)}
+		kinds[i] = Node{Kind: i, CPU: cores*1000 - 110,
+			Memory: cores*pick[int64](random, 4, 8)<<10 - 1357, Pods: pick[int64](random, 110, 110, 5)}
 		switch gpus := pick[int64](random, 1, 2, 4, 8); (i + random.IntN(2)) % 3 {
 		case 0:
 			kinds[i].Extended = map[string]int64{wholeGPU: gpus}
@@ -299,7 +300,8 @@ func (n *Node) object(name string) *corev1.Node {
 func (p *Pod) object(name string) *corev1.Pod {
 	requests := resources(p.CPU, p.Memory, p.Extended)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "main", Image: "example.test/main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: resources(0, 0, p.Extended)}}}}}
+		Name: "main", Image: "example.test/main",
+		Resources: corev1.ResourceRequirements{Requests: requests, Limits: resources(0, 0, p.Extended)}}}}}
 	if p.Allowed == nil {
 		return pod
 	}
@@ -309,8 +311,9 @@ func (p *Pod) object(name string) *corev1.Pod {
 			in.Values = append(in.Values, strconv.Itoa(kind))
 		}
 	}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}}
 	return pod
 }
 

@@ -20,13 +20,16 @@ func fixture() *fleet.Fleet {
 	f.Pools = []fleet.Pool{
 		{Name: "whole", Resource: "nvidia.com/gpu", Strategy: "exclusive", Product: gpu.Product, DeviceMemory: 81920, Replicas: 1},
 		{Name: "shared", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Product: gpu.Product, DeviceMemory: 81920, Replicas: 4},
-		{Name: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", Product: gpu.Product, DeviceMemory: 81920, InstanceMemory: 9856, Replicas: 1, MIGProfile: "1g.10gb"},
+		{Name: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", Product: gpu.Product, DeviceMemory: 81920,
+			InstanceMemory: 9856, Replicas: 1, MIGProfile: "1g.10gb"},
 	}
 	node := func(name, resource, pool string, units int64) fleet.Node {
-		return fleet.Node{Name: name, Labels: map[string]string{"zone": name}, GPUs: gpu, Allocatable: fleet.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, resource: units},
+		return fleet.Node{Name: name, Labels: map[string]string{"zone": name},
+			GPUs: gpu, Allocatable: fleet.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, resource: units},
 			Others: fleet.Resources{"cpu": 1000, "memory": 1 << 30, "pods": 10}, Offers: []fleet.Offer{{Pool: pool, Units: units}}}
 	}
-	f.Nodes = []fleet.Node{node("a", "nvidia.com/gpu", "whole", 2), node("b", "nvidia.com/gpu.shared", "shared", 8), node("c", "nvidia.com/mig-1g.10gb", "mig", 14), node("d", "nvidia.com/gpu", "whole", 2)}
+	f.Nodes = []fleet.Node{node("a", "nvidia.com/gpu", "whole", 2), node("b", "nvidia.com/gpu.shared", "shared", 8),
+		node("c", "nvidia.com/mig-1g.10gb", "mig", 14), node("d", "nvidia.com/gpu", "whole", 2)}
 	f.Nodes[3].Unschedulable = true
 	return f
 }
@@ -44,7 +47,8 @@ func TestRead(t *testing.T) {
 	with(f, fleet.Pod{Node: "b", Phase: corev1.PodRunning}, "nvidia.com/gpu.shared", 1)
 	with(f, fleet.Pod{Node: "c", Phase: corev1.PodRunning}, "nvidia.com/mig-1g.10gb", 1)
 	with(f, fleet.Pod{Phase: corev1.PodPending, NodeSelector: map[string]string{"zone": "a"}}, "nvidia.com/gpu", 1)
-	with(f, fleet.Pod{Node: "b", Phase: corev1.PodRunning, Slices: []fleet.Slice{{Pool: "shared", Memory: 8192, Strategy: "time-slicing"}}}, "nvidia.com/gpu.shared", 1)
+	with(f, fleet.Pod{Node: "b", Phase: corev1.PodRunning, Slices: []fleet.Slice{{Pool: "shared", Memory: 8192, Strategy: "time-slicing"}}},
+		"nvidia.com/gpu.shared", 1)
 	with(f, fleet.Pod{Phase: corev1.PodSucceeded}, "nvidia.com/gpu", 1)
 	with(f, fleet.Pod{Phase: corev1.PodRunning}, "nvidia.com/none", 0)
 	got, notes := Read(f, Options{Sizes: Requested, Peak: Max})
@@ -86,8 +90,12 @@ func TestReadFullNode(t *testing.T) {
 func TestReadModel(t *testing.T) {
 	const product = "nvidia.com/gpu.product"
 	in := func(operator corev1.NodeSelectorOperator, value string) *corev1.Affinity {
-		terms := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: product, Operator: operator, Values: []string{value}}}}}
-		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		terms := []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: product, Operator: operator, Values: []string{value}}}},
+		}
+		return &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}},
+		}
 	}
 	for name, c := range map[string]struct {
 		pod  fleet.Pod
@@ -117,7 +125,9 @@ func TestReadModel(t *testing.T) {
 func TestReadObserved(t *testing.T) {
 	f := fixture()
 	half := 0.5
-	with(f, fleet.Pod{Node: "a", Phase: corev1.PodRunning, Slices: []fleet.Slice{{Pool: "whole", Strategy: "exclusive", Usage: []fleet.Usage{{PeakBytes: 10 << 30, Utilization: &half}}}}}, "nvidia.com/gpu", 1)
+	with(f, fleet.Pod{Node: "a", Phase: corev1.PodRunning,
+		Slices: []fleet.Slice{{Pool: "whole", Strategy: "exclusive", Usage: []fleet.Usage{{PeakBytes: 10 << 30, Utilization: &half}}}}},
+		"nvidia.com/gpu", 1)
 	got, _ := Read(f, Options{Sizes: Observed, Peak: Max})
 	if p := got.Pods[0]; !p.Part() || p.DeviceMemory != 10240+1024+1 || p.Share != 625 {
 		t.Errorf("%+v", p)
@@ -174,7 +184,8 @@ func TestReadRecommended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fixture()
 			usage := []fleet.Usage{{PeakBytes: c.peak << 30}}
-			with(f, fleet.Pod{Node: "a", Phase: corev1.PodRunning, Bound: taken.Add(-time.Duration(c.hours * float64(time.Hour))), Slices: []fleet.Slice{{Pool: "whole", Strategy: "exclusive", Usage: usage}}}, "nvidia.com/gpu", 1)
+			with(f, fleet.Pod{Node: "a", Phase: corev1.PodRunning, Bound: taken.Add(-time.Duration(c.hours * float64(time.Hour))),
+				Slices: []fleet.Slice{{Pool: "whole", Strategy: "exclusive", Usage: usage}}}, "nvidia.com/gpu", 1)
 			got, notes := Read(f, Options{Sizes: Recommended, Peak: Max, Recommend: c.recommend})
 			if p := got.Pods[0]; fmt.Sprint(p.Share, p.DeviceMemory) != c.want {
 				t.Errorf("%d thousandths, %d MiB, want %s", p.Share, p.DeviceMemory, c.want)

@@ -32,7 +32,8 @@ func at(t *testing.T, s serve) *Prometheus {
 }
 
 func respond(status int, text string) (*http.Response, error) {
-	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 func silent(float64) {}
@@ -45,7 +46,8 @@ func TestSlow(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if _, err := at(t, hang).Read(t.Context(), api.SystemNamespace, began.Add(-24*time.Hour), began, silent); !errors.Is(err, errSlow) || time.Since(began) != queryTimeout {
+		if _, err := at(t, hang).Read(t.Context(), api.SystemNamespace, began.Add(-24*time.Hour), began, silent); !errors.Is(err, errSlow) ||
+			time.Since(began) != queryTimeout {
 			t.Errorf("error %v after %s", err, time.Since(began))
 		}
 	})
@@ -53,7 +55,8 @@ func TestSlow(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := at(t, hang).Read(ctx, api.SystemNamespace, began.Add(-24*time.Hour), began, silent); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+		if _, err := at(t, hang).Read(ctx, api.SystemNamespace, began.Add(-24*time.Hour), began,
+			silent); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("error %v after %s", err, time.Since(began))
 		}
 	})
@@ -175,7 +178,8 @@ func TestAnswered(t *testing.T) {
 		`<html>`: "wants a login",
 	} {
 		p := at(t, func(*http.Request) (*http.Response, error) { return respond(http.StatusForbidden, text) })
-		if _, err := p.Read(t.Context(), api.SystemNamespace, time.Unix(0, 0), time.Unix(1, 0), silent); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Read(t.Context(), api.SystemNamespace, time.Unix(0, 0), time.Unix(1, 0), silent); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -210,12 +214,14 @@ func TestSum(t *testing.T) {
 			}
 			if time.Duration(long)*time.Second > most {
 				if most == 5*time.Hour { // an error after the data: none of it counts
-					return respond(http.StatusOK, strings.TrimSuffix(strings.Replace(matrix(one(`"node":"a"`, `[[1,"1"]]`)), `"status":"success",`, "", 1), "}")+","+problem[1:])
+					return respond(http.StatusOK,
+						strings.TrimSuffix(strings.Replace(matrix(one(`"node":"a"`, `[[1,"1"]]`)), `"status":"success",`, "", 1), "}")+","+problem[1:])
 				}
 				return respond(http.StatusUnprocessableEntity, problem)
 			}
 			next = next.Add(time.Duration(long) * time.Second)
-			return respond(http.StatusOK, matrix(one(`"node":"a"`, fmt.Sprintf(`[[%d,"%d"]]`, end, long)), one(`"node":"b"`, `[[1,"NaN"]]`), one(`"node":"c"`, `[[1,"+Inf"]]`), one(`"node":"d"`, `[[1,"-1"]]`)))
+			return respond(http.StatusOK, matrix(one(`"node":"a"`, fmt.Sprintf(`[[%d,"%d"]]`, end, long)), one(`"node":"b"`, `[[1,"NaN"]]`),
+				one(`"node":"c"`, `[[1,"+Inf"]]`), one(`"node":"d"`, `[[1,"-1"]]`)))
 		})
 		err := p.Sum(t.Context(), "m", from, until, func(labels map[string]string, sum float64) {
 			if labels["node"] != "a" {

@@ -62,7 +62,9 @@ func TestOwners(t *testing.T) {
 		{"llm-worker-0", strings.Repeat("x", 300), "llm", Owner{"StatefulSet", "llm-worker"}},
 	} {
 		used := strings.NewReplacer("web-7f9c6d5b4-bbcdf", c.pod).Replace(agentUsed)
-		owner := fmt.Sprintf(`"__name__":"kube_pod_owner","namespace":"a","pod":%q,"container":"kube-state-metrics","owner_kind":%q,"owner_name":%q`, c.pod, c.kind, c.name)
+		owner := fmt.Sprintf(
+			`"__name__":"kube_pod_owner","namespace":"a","pod":%q,"container":"kube-state-metrics","owner_kind":%q,"owner_name":%q`,
+			c.pod, c.kind, c.name)
 		if _, all := readAll(t, matrix(one(owner, `[[1,"1"]]`), one(used, pairs(1<<30)))); len(all) != 1 || all[0].Owner != c.want {
 			t.Errorf("%s of %s %.20s: %v, want %v", c.pod, c.kind, c.name, all[0].Owner, c.want)
 		}
@@ -71,9 +73,11 @@ func TestOwners(t *testing.T) {
 
 // TestForgedNames: Prometheus keeps the names that a tenant's pod gives others as exported_, and agents alone speak of others.
 func TestForgedNames(t *testing.T) {
-	forged := strings.NewReplacer(`"namespace":"gpuslice-system"`, `"namespace":"tenant"`, `"pod":"agent-x2x2x"`, `"pod":"forger-0"`).Replace(agentUsed)
+	forged := strings.NewReplacer(`"namespace":"gpuslice-system"`, `"namespace":"tenant"`,
+		`"pod":"agent-x2x2x"`, `"pod":"forger-0"`).Replace(agentUsed)
 	for _, metric := range []string{"gpuslice_agent_memory_used_bytes", "gpuslice_guard_memory_used_bytes"} {
-		_, all := readAll(t, matrix(one(agentUsed, pairs(8<<30)), one(strings.Replace(forged, "gpuslice_agent_memory_used_bytes", metric, 1), pairs(70<<30))))
+		_, all := readAll(t,
+			matrix(one(agentUsed, pairs(8<<30)), one(strings.Replace(forged, "gpuslice_agent_memory_used_bytes", metric, 1), pairs(70<<30))))
 		got := map[Key]bool{}
 		for _, r := range all {
 			if got[r.Key] = true; r.Key.Namespace == "a" && r.Memory.Peak() > 9<<10 {
@@ -109,7 +113,8 @@ func TestRoom(t *testing.T) {
 				all[name] = 1
 			}
 		}
-		if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "a1 a2 b1 b2 c1 c2 c3 d1 d2" || fmt.Sprint(r.LeftOut) != "map[a:1 b:1]" {
+		if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "a1 a2 b1 b2 c1 c2 c3 d1 d2" ||
+			fmt.Sprint(r.LeftOut) != "map[a:1 b:1]" {
 			t.Fatalf("%s, left out: %v", got, r.LeftOut)
 		}
 	}
@@ -129,7 +134,8 @@ func TestRangeQuery(t *testing.T) {
 		one(agentUsed, pairs(8<<30)),
 		one(strings.ReplaceAll(agentUsed, "bbcdf", "fghjk"), pairs(9<<30)),
 		one(strings.ReplaceAll(agentUsed, "used_bytes", "slice_bytes"), `[[1700000000,"17179869184"]]`),
-		one(strings.ReplaceAll(agentUsed, "used_bytes", "peak_bytes"), `[[1700000000,"1e10"],[1700003600,"1e10"],[1700007200,"12884901888"],[1700010800,"13958643712"]]`),
+		one(strings.ReplaceAll(agentUsed, "used_bytes", "peak_bytes"),
+			`[[1700000000,"1e10"],[1700003600,"1e10"],[1700007200,"12884901888"],[1700010800,"13958643712"]]`),
 		one(strings.ReplaceAll(agentUsed, "memory_used_bytes", "terminations_total")+`,"result":"terminated"`, `[[1,"1"],[2,"3"],[3,"1"]]`),
 		one(strings.ReplaceAll(agentUsed, "memory_used_bytes", "terminations_total")+`,"result":"dry-run"`, `[[1,"1"],[2,"3"]]`),
 		one(strings.ReplaceAll(agentUsed, "gpuslice_agent_memory_used_bytes", "vllm:kv_cache_usage_perc"), `[[1,"0.4"],[2,"0.3"],[3,"7"]]`),
@@ -141,7 +147,8 @@ func TestRangeQuery(t *testing.T) {
 		t.Fatalf("%d workloads", len(all))
 	}
 	web, db := all[0], all[1]
-	if web.Key != (Key{"a", "web", "main"}) || web.Owner.Kind != "Deployment" || web.Slice != 16<<10 || web.Memory.Peak() != 13<<10 || math.Abs(web.Memory.Hours()-24) > 0.1 {
+	if web.Key != (Key{"a", "web", "main"}) || web.Owner.Kind != "Deployment" || web.Slice != 16<<10 ||
+		web.Memory.Peak() != 13<<10 || math.Abs(web.Memory.Hours()-24) > 0.1 {
 		t.Errorf("web: %+v, peak %g, %g hours", web, web.Memory.Peak(), web.Memory.Hours())
 	}
 	if web.Events.Terminated != 3 || web.EngineUse != 0.4 {

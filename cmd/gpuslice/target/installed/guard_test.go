@@ -19,10 +19,13 @@ func TestGuard(t *testing.T) {
 			want *config.GuardSettings
 		}{
 			{"no guard", []string{"--listen=:9443"}, nil, nil},
-			{"an argument", []string{"--guard-image=a:1"}, nil, &config.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "20m", Memory: "64Mi"}},
-			{"two words, and all settings", []string{"--guard-image", "a:1", "--guard-cpu=1", "--guard-memory=1Gi", "--guard-pull-policy=Always", "--guard-pull-secret=s", "--guard-image-mirrors=b,c/d"}, nil,
+			{"an argument", []string{"--guard-image=a:1"},
+				nil, &config.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "20m", Memory: "64Mi"}},
+			{"two words, and all settings", []string{"--guard-image", "a:1", "--guard-cpu=1", "--guard-memory=1Gi", "--guard-pull-policy=Always",
+				"--guard-pull-secret=s", "--guard-image-mirrors=b,c/d"}, nil,
 				&config.GuardSettings{Image: "a:1", Mirrors: []string{"b", "c/d"}, PullPolicy: "Always", PullSecret: "s", CPU: "1", Memory: "1Gi"}},
-			{"an argument beats a variable", []string{"--guard-image=a:1"}, map[string]string{"GPUSLICE_GUARD_IMAGE": "b:1", "GPUSLICE_GUARD_CPU": "2"},
+			{"an argument beats a variable", []string{"--guard-image=a:1"},
+				map[string]string{"GPUSLICE_GUARD_IMAGE": "b:1", "GPUSLICE_GUARD_CPU": "2"},
 				&config.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "2", Memory: "64Mi"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 )
 
 func denial(message string, causes ...metav1.StatusCause) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Code: 403, Message: message, Details: &metav1.StatusDetails{Causes: causes}}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Code: 403,
+		Message: message, Details: &metav1.StatusDetails{Causes: causes}}}
 }
 
 func TestReadReport(t *testing.T) {
@@ -36,9 +37,11 @@ func TestReadReportOfNoAnswer(t *testing.T) {
 		"nobody":               {nil, "exempt or bypassed"},
 		"another's denial":     {denial("admission webhook \"others.example.com\" denied the request"), "others.example.com"},
 		"an answer out of use": {denial("", metav1.StatusCause{Type: budgets.CauseOf(budgets.ReportQuota), Message: "{"}), "cannot be read"},
-		"an answer too long":   {denial("long", metav1.StatusCause{Type: budgets.CauseOf(budgets.ReportQuota), Message: strings.Repeat("x", maxReport+1)}), "long"},
+		"an answer too long": {denial("long",
+			metav1.StatusCause{Type: budgets.CauseOf(budgets.ReportQuota), Message: strings.Repeat("x", maxReport+1)}), "long"},
 	} {
-		if _, err := readReport(tt.err, "team-a", budgets.ReportQuota); !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), tt.want) {
+		if _, err := readReport(tt.err, "team-a", budgets.ReportQuota); !errors.Is(err, ErrUnanswered) ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestScope(t *testing.T) {
 	}{
 		{"nothing installed", nil, []string{"kube-team", "team-a", "team-b"}},
 		{"a selector of its own", configuration("gpuslice", labelled), []string{"kube-system", "team-b"}},
-		{"everything", configuration("gpuslice", &metav1.LabelSelector{}), []string{"gpu-operator", "kube-system", "kube-team", "team-a", "team-b"}},
+		{"everything", configuration("gpuslice", &metav1.LabelSelector{}),
+			[]string{"gpu-operator", "kube-system", "kube-team", "team-a", "team-b"}},
 		{"somebody else's", configuration("other", labelled), []string{"kube-team", "team-a", "team-b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,8 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: advice.NamePrefix + "0", Labels: map[string]string{advice.Label: "true"}},
+	document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: advice.NamePrefix + "0",
+		Labels: map[string]string{advice.Label: "true"}},
 		Data: map[string]string{advice.Key: texts[0]}}
 	for name, tt := range map[string]struct {
 		forbidden []string

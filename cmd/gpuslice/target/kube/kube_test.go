@@ -158,14 +158,17 @@ func TestConnectSetsUserAgent(t *testing.T) {
 func TestConnectAsSomebody(t *testing.T) {
 	nowhere(t)
 	file := kubeconfig(t, "https://here.example:6443")
-	c, err := flags(t, "--kubeconfig", file, "--cluster", "there", "--as", "alice", "--as-group", "team-a", "--as-group", "dev").Connect(cli.Streams{Err: io.Discard})
+	c, err := flags(t, "--kubeconfig", file, "--cluster", "there", "--as", "alice", "--as-group", "team-a", "--as-group", "dev").Connect(
+		cli.Streams{Err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Config.Impersonate; got.UserName != "alice" || strings.Join(got.Groups, " ") != "team-a dev" || c.Config.Host != "https://there.example:6443" {
+	if got := c.Config.Impersonate; got.UserName != "alice" ||
+		strings.Join(got.Groups, " ") != "team-a dev" || c.Config.Host != "https://there.example:6443" {
 		t.Errorf("%s as %+v", c.Config.Host, got)
 	}
-	c, err = flags(t, "-s", "https://other.example:6443", "--token", "t", "--insecure-skip-tls-verify", "--as", "alice", "--as-uid", "7").Connect(cli.Streams{Err: io.Discard})
+	c, err = flags(t, "-s", "https://other.example:6443", "--token", "t", "--insecure-skip-tls-verify", "--as", "alice",
+		"--as-uid", "7").Connect(cli.Streams{Err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
