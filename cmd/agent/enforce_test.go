@@ -70,8 +70,9 @@ func promisedPod(name string, agent bool) *corev1.Pod {
 		panic(err)
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID(uidOf(name)), Annotations: map[string]string{api.AnnotationPromise: string(text)}},
-		Spec:       corev1.PodSpec{NodeName: nodeName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID(uidOf(name)),
+			Annotations: map[string]string{api.AnnotationPromise: string(text)}},
+		Spec: corev1.PodSpec{NodeName: nodeName},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "trainer", ContainerID: "containerd://" + idOf(name)}}},
 	}
@@ -138,7 +139,8 @@ func agentOn(t *testing.T, c fakegpu.Config, pods ...runtime.Object) *cluster {
 		t.Fatal(err)
 	}
 	s := &cluster{t: t, node: n, client: client, events: written, leases: leases, url: "http://" + l.Addr().String(), log: &safeBuffer{}}
-	o := options{node: nodeName, namespace: "gpuslice-system", nvmlLibrary: built.library, procDir: n.Root(), devicePlugins: t.TempDir(), logLevel: "info"}
+	o := options{node: nodeName, namespace: "gpuslice-system", nvmlLibrary: built.library,
+		procDir: n.Root(), devicePlugins: t.TempDir(), logLevel: "info"}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- enforce(ctx, o, client, l, s.log) }()
@@ -219,13 +221,15 @@ func (c *cluster) awaitLease(name string) {
 }
 
 func TestEnforce(t *testing.T) {
-	c := agentOn(t, fakegpu.Config{Driver: "535.104.05", Fault: fakegpu.Fault{Usage: "own"}}, promisedPod("hog", true), promisedPod("neighbor", true), promisedPod("sidecar", false))
+	c := agentOn(t, fakegpu.Config{Driver: "535.104.05", Fault: fakegpu.Fault{Usage: "own"}},
+		promisedPod("hog", true), promisedPod("neighbor", true), promisedPod("sidecar", false))
 	neighbor, guarded := c.tenant("neighbor", "hold 7GiB"), c.tenant("sidecar", "hold 9GiB")
 	hog := c.tenant("hog", "hold 9GiB ignore-term")
 
 	near, ended := c.await(reasonNearLimit), c.await(reasonTerminated)
 	for _, e := range []*corev1.Event{near, ended} {
-		if e.InvolvedObject.Name != "hog" || e.InvolvedObject.Namespace != "team-a" || e.Source.Host != nodeName || e.Type != corev1.EventTypeWarning {
+		if e.InvolvedObject.Name != "hog" || e.InvolvedObject.Namespace != "team-a" ||
+			e.Source.Host != nodeName || e.Type != corev1.EventTypeWarning {
 			t.Errorf("the Event: %+v", e)
 		}
 	}

@@ -55,7 +55,8 @@ const podUID = "00000001-0000-4000-8000-000000000000"
 
 func newQuietNode() *quietNode {
 	n := &quietNode{began: time.Now(), processes: map[int]*tenant{7: {container: "trainer", start: 1, gibs: 2}, 9: {start: 1, gibs: 20}}}
-	n.pod = node.Pod{UID: podUID, Namespace: "team-a", Name: "train", Containers: map[string]string{idOf("trainer"): "trainer", idOf("beside"): "beside"}}
+	n.pod = node.Pod{UID: podUID, Namespace: "team-a", Name: "train",
+		Containers: map[string]string{idOf("trainer"): "trainer", idOf("beside"): "beside"}}
 	n.pod.Limits = limits.Default()
 	n.pod.Limits.Interval = 5 * time.Second
 	n.pod.Limits.IdleReport, n.pod.Limits.IdleTerminate = 4*time.Hour, 8*time.Hour
@@ -264,12 +265,18 @@ func TestIdleTerminates(t *testing.T) {
 		then   func(n *quietNode, p *tenant)
 		want   []string
 	}{
-		"a process of which nothing ran":       {want: []string{announced, terminated}},
-		"whose policy does not report":         {change: func(n *quietNode, _ *tenant) { n.pod.Limits.IdleReport = 0 }, want: []string{announced, terminated}},
-		"but not in a dry run":                 {change: func(n *quietNode, _ *tenant) { n.pod.Limits.DryRun = true }, want: []string{toldOf, strings.NewReplacer("Terminated", "DryRun", "terminated python", "would have terminated python", "; start it again when it has something to run, or have the policy's idle.terminate raised", "; this is a dry run").Replace(terminated)}},
-		"nor without a policy":                 {change: func(n *quietNode, _ *tenant) { n.pod.Limits.IdleTerminate = 0 }, want: []string{toldOf}},
-		"nor a client of an MPS daemon":        {change: func(_ *quietNode, p *tenant) { p.mps = true }},
-		"nor one that may be a client":         {change: func(n *quietNode, _ *tenant) { n.processes[9].command = "nvidia-cuda-mps" }, want: []string{announced}},
+		"a process of which nothing ran": {want: []string{announced, terminated}},
+		"whose policy does not report": {change: func(n *quietNode, _ *tenant) { n.pod.Limits.IdleReport = 0 },
+			want: []string{announced, terminated}},
+		"but not in a dry run": {change: func(n *quietNode, _ *tenant) { n.pod.Limits.DryRun = true },
+			want: []string{toldOf, strings.NewReplacer("Terminated", "DryRun", "terminated python", "would have terminated python",
+				"; start it again when it has something to run, or have the policy's idle.terminate raised",
+				"; this is a dry run").Replace(terminated)}},
+		"nor without a policy": {change: func(n *quietNode, _ *tenant) { n.pod.Limits.IdleTerminate = 0 },
+			want: []string{toldOf}},
+		"nor a client of an MPS daemon": {change: func(_ *quietNode, p *tenant) { p.mps = true }},
+		"nor one that may be a client": {change: func(n *quietNode, _ *tenant) { n.processes[9].command = "nvidia-cuda-mps" },
+			want: []string{announced}},
 		"nor where the driver does not report": {change: func(n *quietNode, _ *tenant) { n.unread = true }},
 		"nor one beside another that runs": {change: func(n *quietNode, _ *tenant) {
 			n.processes[8] = &tenant{container: "trainer", start: 2, gibs: 1, runs: true}
@@ -277,12 +284,18 @@ func TestIdleTerminates(t *testing.T) {
 		"nor beside one without a slice that runs": {change: func(n *quietNode, _ *tenant) {
 			n.processes[8] = &tenant{container: "beside", start: 2, gibs: 1, runs: true}
 		}},
-		"nor one in a container without a name":            {change: func(_ *quietNode, p *tenant) { p.container = "unknown" }, want: []string{announced}},
-		"nor where the driver did not report for a minute": {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.unread) }, want: []string{announced}},
-		"nor where somebody unknown ran for a minute":      {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.unknown) }, want: []string{announced}},
-		"nor on a device that was lost for a minute":       {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.lost) }, want: []string{announced, "", ""}},
-		"nor one of which a trace ran":                     {then: func(n *quietNode, p *tenant) { n.forAMinute(&p.traces) }, want: []string{announced}},
-		"nor one that allocates memory":                    {then: func(n *quietNode, p *tenant) { n.at(late, func() { p.gibs++ }) }, want: []string{announced}},
+		"nor one in a container without a name": {change: func(_ *quietNode, p *tenant) { p.container = "unknown" },
+			want: []string{announced}},
+		"nor where the driver did not report for a minute": {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.unread) },
+			want: []string{announced}},
+		"nor where somebody unknown ran for a minute": {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.unknown) },
+			want: []string{announced}},
+		"nor on a device that was lost for a minute": {then: func(n *quietNode, _ *tenant) { n.forAMinute(&n.lost) },
+			want: []string{announced, "", ""}},
+		"nor one of which a trace ran": {then: func(n *quietNode, p *tenant) { n.forAMinute(&p.traces) },
+			want: []string{announced}},
+		"nor one that allocates memory": {then: func(n *quietNode, p *tenant) { n.at(late, func() { p.gibs++ }) },
+			want: []string{announced}},
 		"nor beside one that has just come": {then: func(n *quietNode, _ *tenant) {
 			n.at(late, func() { n.processes[8] = &tenant{container: "trainer", start: 2, gibs: 1} })
 		}, want: []string{announced}},
@@ -293,7 +306,8 @@ func TestIdleTerminates(t *testing.T) {
 				n.at(hour*time.Hour+3*idle.Period/2, func() { p.runs = false })
 			}
 		}},
-		"nor who runs something between the pidfd and the signal": {change: func(n *quietNode, p *tenant) { n.onOpen = func() { p.runs = true } }, want: []string{announced}},
+		"nor who runs something between the pidfd and the signal": {change: func(n *quietNode, p *tenant) { n.onOpen = func() { p.runs = true } },
+			want: []string{announced}},
 		"nor who has the PID by then": {change: func(n *quietNode, _ *tenant) {
 			n.onOpen = func() { n.processes[7] = &tenant{container: "beside", start: 50, gibs: 2} }
 		}, want: []string{announced}},

@@ -48,7 +48,8 @@ func TestLeaseHolder(t *testing.T) {
 		}
 		set(true, lease.Report{Used: map[string]int64{"u-1": 7}})
 		time.Sleep(time.Minute)
-		if d, l := age(); d > leasePeriod || *l.Spec.HolderIdentity != "gpu-1" || *l.Spec.LeaseDurationSeconds != 30 || lease.Read(l.Annotations).Used["u-1"] != 7 {
+		if d, l := age(); d > leasePeriod || *l.Spec.HolderIdentity != "gpu-1" ||
+			*l.Spec.LeaseDurationSeconds != 30 || lease.Read(l.Annotations).Used["u-1"] != 7 {
 			t.Errorf("renewed %s ago: %+v", d, l)
 		}
 		set(true, lease.Report{NotEnforced: map[string]string{"u-1": "it is lost"}})

@@ -23,14 +23,16 @@ func settings(t *testing.T, env map[string]string, args ...string) (options, int
 }
 
 func TestOptions(t *testing.T) {
-	defaults := options{node: "gpu-1", namespace: "gpuslice-system", listen: ":8080", procDir: "/proc", mpsDirectories: []string{"/run/nvidia/mps"}, devicePlugins: "/var/lib/kubelet/device-plugins", logLevel: "info"}
+	defaults := options{node: "gpu-1", namespace: "gpuslice-system", listen: ":8080", procDir: "/proc",
+		mpsDirectories: []string{"/run/nvidia/mps"}, devicePlugins: "/var/lib/kubelet/device-plugins", logLevel: "info"}
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string
 		want func(*options)
 	}{
-		"a flag":                      {nil, []string{"--node", "gpu-1"}, func(*options) {}},
-		"the environment":             {map[string]string{"GPUSLICE_NODE": "gpu-1", "GPUSLICE_DRY_RUN": "true"}, nil, func(o *options) { o.dryRun = true }},
+		"a flag": {nil, []string{"--node", "gpu-1"}, func(*options) {}},
+		"the environment": {map[string]string{"GPUSLICE_NODE": "gpu-1", "GPUSLICE_DRY_RUN": "true"},
+			nil, func(o *options) { o.dryRun = true }},
 		"a flag over the environment": {map[string]string{"GPUSLICE_NODE": "gpu-2"}, []string{"--node", "gpu-1"}, func(*options) {}},
 		"a list in the environment": {map[string]string{"GPUSLICE_NODE": "gpu-1", "GPUSLICE_MPS_DIRECTORIES": "/a,/b"}, nil,
 			func(o *options) { o.mpsDirectories = []string{"/a", "/b"} }},

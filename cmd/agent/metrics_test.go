@@ -36,16 +36,19 @@ func filledRecorder() (*status.Recorder, prometheus.Histogram) {
 	p.Limits.Containers = append(p.Limits.Containers, limits.Container{Name: "server", SliceBytes: 1 << 30, LimitBytes: 1 << 30, GPUs: 1})
 	r := status.New(func(uid string) (node.Pod, bool) { return p, uid == p.UID })
 	record := r.Add(p)
-	r.Sample(node.Sample{Taken: time.Now(), Devices: []node.Device{{Device: guard.Device{ID: "gpu0", TotalBytes: 16384}, Processes: []node.Process{
-		{Process: guard.Process{PID: 7, UsedBytes: 4096, Known: true}, Member: cgroup.Member{PodUID: "u-1", ContainerID: "c-1"}},
-		{Process: guard.Process{PID: 8, UsedBytes: 512, Known: true}, Member: cgroup.Member{PodUID: "u-2", ContainerID: "c-2"}},
-	}}}})
+	r.Sample(node.Sample{Taken: time.Now(),
+		Devices: []node.Device{{Device: guard.Device{ID: "gpu0", TotalBytes: 16384}, Processes: []node.Process{
+			{Process: guard.Process{PID: 7, UsedBytes: 4096, Known: true}, Member: cgroup.Member{PodUID: "u-1", ContainerID: "c-1"}},
+			{Process: guard.Process{PID: 8, UsedBytes: 512, Known: true}, Member: cgroup.Member{PodUID: "u-2", ContainerID: "c-2"}},
+		}}}})
 	began := time.Now().Add(-10 * time.Second)
 	for i := range 2 {
-		r.Observe(record, began.Add(time.Duration(i)*2*time.Second), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: began, UsedBytes: 4096, PeakBytes: 8192}}})
+		r.Observe(record, began.Add(time.Duration(i)*2*time.Second),
+			guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: began, UsedBytes: 4096, PeakBytes: 8192}}})
 	}
 	r.Count(record, guard.Event{Kind: guard.NearLimit, Container: "trainer"})
-	ran := []guard.Activity{{Device: "gpu0", Complete: true, Ran: map[int]bool{7: true}, Utilizations: []guard.Utilization{{Device: "gpu0", PID: 7, Percent: 40}, {Device: "gpu0", PID: 8, Percent: 10}}}}
+	ran := []guard.Activity{{Device: "gpu0", Complete: true, Ran: map[int]bool{7: true},
+		Utilizations: []guard.Utilization{{Device: "gpu0", PID: 7, Percent: 40}, {Device: "gpu0", PID: 8, Percent: 10}}}}
 	for i := range 2 {
 		r.Use(began.Add(time.Duration(i)*idle.Period), ran)
 	}
@@ -76,7 +79,8 @@ func TestMetrics(t *testing.T) {
 	}
 	delete(got, "gpuslice_agent_sample_age_seconds")
 	want := map[string]float64{
-		"gpuslice_agent_memory_used_bytes": 4096, "gpuslice_agent_memory_peak_bytes": 8192, "gpuslice_agent_memory_slice_bytes": 9 << 30, "gpuslice_tenant_idle_seconds": 10, "gpuslice_agent_memory_byte_seconds_total": 2 * 4096,
+		"gpuslice_agent_memory_used_bytes": 4096, "gpuslice_agent_memory_peak_bytes": 8192, "gpuslice_agent_memory_slice_bytes": 9 << 30,
+		"gpuslice_tenant_idle_seconds": 10, "gpuslice_agent_memory_byte_seconds_total": 2 * 4096,
 		"gpuslice_agent_memory_limit_bytes": 9 << 30, "gpuslice_tenant_utilization_ratio": 0.4, "gpuslice_agent_terminations_total": 0,
 		"gpuslice_agent_warnings_total": 1, "gpuslice_agent_not_enforcing": 0, "gpuslice_agent_device_memory_bytes": 16384,
 		"gpuslice_agent_device_unreadable": 0, "gpuslice_agent_unmanaged_memory_bytes": 512, "gpuslice_agent_pods": 1,
@@ -104,7 +108,8 @@ func TestMetricsOfWhatIsNotRead(t *testing.T) {
 			r := status.New(func(string) (node.Pod, bool) { return p, true })
 			record := r.Add(p)
 			if c.observed {
-				r.Observe(record, time.Now(), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 4096, PeakBytes: 8192}}})
+				r.Observe(record, time.Now(),
+					guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 4096, PeakBytes: 8192}}})
 			}
 			found, err := registry(r, newSamples()).Gather()
 			if err != nil {

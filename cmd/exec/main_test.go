@@ -52,13 +52,15 @@ func TestStart(t *testing.T) {
 		code    int
 	}{
 		{"an image without the variable", []string{path}, []string{"sh", "-c", "echo $PYTHONPATH"}, "/gpuslice/shim\n", 0},
-		{"an image with it", []string{path, "PYTHONPATH=/workspace:"}, []string{"sh", "-c", "echo $PYTHONPATH"}, "/gpuslice/shim:/workspace:\n", 0},
+		{"an image with it", []string{path, "PYTHONPATH=/workspace:"},
+			[]string{"sh", "-c", "echo $PYTHONPATH"}, "/gpuslice/shim:/workspace:\n", 0},
 		{"an empty one", []string{path, "PYTHONPATH="}, []string{"sh", "-c", "echo $PYTHONPATH"}, "/gpuslice/shim\n", 0},
 		{"another variable", []string{path, "A=b"}, []string{"sh", "-c", "echo $A"}, "b\n", 0},
 		{"arguments and exit code", []string{path}, []string{"sh", "-c", "echo $0 $#; exit 7", "zero", "a b", ""}, "zero 2\n", 7},
 		{"a path from the working folder", []string{path}, []string{"./script"}, "script /gpuslice/shim\n", 0},
 		{"a PATH with the working folder in it", []string{"PATH=.:/bin:/usr/bin"}, []string{"script"}, "script /gpuslice/shim\n", 0},
-		{"a program that is not there", []string{path}, []string{"no-such-program"}, "gpuslice-exec: exec: \"no-such-program\": executable file not found in $PATH\n", 127},
+		{"a program that is not there", []string{path}, []string{"no-such-program"},
+			"gpuslice-exec: exec: \"no-such-program\": executable file not found in $PATH\n", 127},
 		{"a file that is no program", []string{path}, []string{"./text"}, "gpuslice-exec: start ./text: exec format error\n", 126},
 		{"nothing", []string{path}, nil, "gpuslice-exec: no program to start\n", 2},
 	} {

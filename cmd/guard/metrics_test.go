@@ -52,7 +52,8 @@ func TestMetricsOfWhatIsNotRead(t *testing.T) {
 		{Container: "old", Device: "gpu0", MeasuredAt: time.Now().Add(-time.Minute), UsedBytes: 4096},
 	}})
 	got := scrape()
-	if !strings.Contains(got, `memory_used_bytes{container="fresh"`) || strings.Contains(got, `memory_used_bytes{container="old"`) || !strings.Contains(got, `memory_peak_bytes{container="old"`) {
+	if !strings.Contains(got, `memory_used_bytes{container="fresh"`) || strings.Contains(got, `memory_used_bytes{container="old"`) ||
+		!strings.Contains(got, `memory_peak_bytes{container="old"`) {
 		t.Errorf("want what is used by fresh alone, and the peaks of both:\n%s", got)
 	}
 }

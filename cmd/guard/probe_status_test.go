@@ -53,7 +53,8 @@ func TestProbeStatus(t *testing.T) {
 			s.enqueue(strings.Repeat("ä", 60))
 		}
 		got := s.answer(livenessProbe, now)
-		if len(got.Text) > maxEventMessage+3 || !strings.HasPrefix(got.Text, "(84 older messages") || strings.ToValidUTF8(got.Text, "") != got.Text {
+		if len(got.Text) > maxEventMessage+3 || !strings.HasPrefix(got.Text, "(84 older messages") ||
+			strings.ToValidUTF8(got.Text, "") != got.Text {
 			t.Errorf("%d bytes: %q", len(got.Text), got.Text)
 		}
 	})

@@ -33,7 +33,8 @@ func guardPod(t *testing.T, c fakegpu.Config, change func(*limits.Limits), args 
 	if err := os.WriteFile(g.status, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g.cmd = g.itself(environment(change), append([]string{"run", "--nvml-library", built.library, "--proc-dir", p.Root(), "--termination-message-path", g.status}, args...)...)
+	g.cmd = g.itself(environment(change),
+		append([]string{"run", "--nvml-library", built.library, "--proc-dir", p.Root(), "--termination-message-path", g.status}, args...)...)
 	g.cmd.Env = append(g.cmd.Env, p.Environment(c)...)
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {

@@ -18,7 +18,9 @@ func filledRecorder(l limits.Limits) *recorder {
 		return []guard.Utilization{{Device: "gpu0", PID: 214, Percent: 40}, {Device: "gpu0", PID: 999, Percent: 60}}
 	})
 	at := time.Now().Add(-2 * time.Second)
-	sample := guard.Sample{Taken: at, Devices: []guard.Device{{ID: "gpu0", Model: "NVIDIA A10", TotalBytes: 16384, Processes: []guard.Process{{PID: 214, Container: "trainer"}}}}}
+	sample := guard.Sample{Taken: at, Devices: []guard.Device{
+		{ID: "gpu0", Model: "NVIDIA A10", TotalBytes: 16384, Processes: []guard.Process{{PID: 214, Container: "trainer"}}},
+	}}
 	state := guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: at, UsedBytes: 4096, PeakBytes: 8192}},
 		Devices: []guard.DeviceStatus{{Device: "gpu0", Unreliable: true, Reason: "so"}}}
 	r.record(sample, state)

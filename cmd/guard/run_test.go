@@ -20,13 +20,15 @@ func TestRunTerminates(t *testing.T) {
 	hog := g.tenant("trainer", "hold 9GiB ignore-term")
 	neighbor := g.tenant("scorer", "hold 6GiB")
 	line := g.await("termination result")
-	if line["result"] != "terminated" || line["signal"] != "SIGKILL" || line["container"] != "trainer" || line["pid"] != float64(hog.Process.Pid) {
+	if line["result"] != "terminated" || line["signal"] != "SIGKILL" ||
+		line["container"] != "trainer" || line["pid"] != float64(hog.Process.Pid) {
 		t.Errorf("reported %v", line)
 	}
 	if err := hog.Wait(); err == nil || hog.ProcessState.String() != "signal: killed" {
 		t.Errorf("the hog: %v", hog.ProcessState)
 	}
-	if code, text := g.probe("--liveness"); code != 1 || !strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
+	if code, text := g.probe("--liveness"); code != 1 ||
+		!strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
 		t.Errorf("the first probe: %d %s", code, text)
 	}
 	if code, text := g.probe("--liveness"); code != 0 {
@@ -56,12 +58,14 @@ func TestRunNotEnforcing(t *testing.T) {
 	t.Parallel()
 	const lists, total = "nvmlDeviceGet*RunningProcesses*", "nvmlDeviceGetMemoryInfo*"
 	for name, c := range map[string]fakegpu.Config{
-		"all ones":                       {Fault: fakegpu.Fault{Figures: "all-ones"}},
-		"zero":                           {Fault: fakegpu.Fault{Figures: "zero"}},
-		"PIDs of the node":               {Fault: fakegpu.Fault{PIDs: "+5000000"}},
-		"an older driver":                {Driver: "550.54.15"},
-		"lists not supported":            {Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "NOT_SUPPORTED"}}}},
-		"a device that has been lost":    {Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "GPU_IS_LOST"}, {Call: total, Return: "GPU_IS_LOST"}}}},
+		"all ones":            {Fault: fakegpu.Fault{Figures: "all-ones"}},
+		"zero":                {Fault: fakegpu.Fault{Figures: "zero"}},
+		"PIDs of the node":    {Fault: fakegpu.Fault{PIDs: "+5000000"}},
+		"an older driver":     {Driver: "550.54.15"},
+		"lists not supported": {Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "NOT_SUPPORTED"}}}},
+		"a device that has been lost": {
+			Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "GPU_IS_LOST"}, {Call: total, Return: "GPU_IS_LOST"}}},
+		},
 		"a lost device that has no UUID": {On: map[int]fakegpu.Fault{0: {Fail: []fakegpu.Fail{{Call: "*", Return: "GPU_IS_LOST"}}}}},
 		"a call that hangs":              {Fault: fakegpu.Fault{Hang: []string{lists, total}}},
 	} {
@@ -89,7 +93,8 @@ func TestRunDriverUpdate(t *testing.T) {
 	// The container that is started again has the new library.
 	t.Run("ends the process", func(t *testing.T) {
 		t.Parallel()
-		g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil, Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
+		g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil,
+			Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
 		if line := g.await("stopped"); line["driverUpdated"] != true {
 			t.Errorf("stopped with %v", line)
 		}

@@ -146,7 +146,8 @@ func FuzzParseStatus(f *testing.F) {
 			s.answer(p, time.Hour)
 		}
 		again := parseStatus(formatStatus(s))
-		if diff := cmp.Diff(s, again, cmpopts.EquateEmpty()); diff != "" && !strings.ContainsRune(text, '\\') && strings.ToValidUTF8(text, "") == text {
+		if diff := cmp.Diff(s, again, cmpopts.EquateEmpty()); diff != "" &&
+			!strings.ContainsRune(text, '\\') && strings.ToValidUTF8(text, "") == text {
 			t.Errorf("read %+v again as %+v", s, again)
 		}
 	})

@@ -41,7 +41,8 @@ func newCard(t *testing.T) card {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := card{fmt.Sprintf("prove%d", os.Getpid()), filepath.Join(t.TempDir(), "config"), library, filepath.Join(filepath.Dir(library), fakegpu.CUDALibrary), t.TempDir()}
+	c := card{fmt.Sprintf("prove%d", os.Getpid()), filepath.Join(t.TempDir(), "config"), library,
+		filepath.Join(filepath.Dir(library), fakegpu.CUDALibrary), t.TempDir()}
 	// The driver's limit of a cgroup without processes: they count by the pod's.
 	if err := os.WriteFile(filepath.Join(c.cgroup, "cgroup.procs"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -140,26 +141,39 @@ func TestProve(t *testing.T) {
 		amount proof.Reading
 	}{
 		{"nothing holds", fakegpu.Config{}, false,
-			"cuMemAlloc=nothing cuMemAllocManaged=nothing cuMemCreate=nothing many-small=nothing many-processes=nothing", "none", exitNotHeld, proof.Right, proof.Right},
+			"cuMemAlloc=nothing cuMemAllocManaged=nothing cuMemCreate=nothing many-small=nothing many-processes=nothing",
+			"none", exitNotHeld, proof.Right, proof.Right},
 		{"the driver holds", fakegpu.Config{Driver: "615.10", Fault: held}, false,
-			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=driver many-small=driver many-processes=driver", "driver", exitHeld, proof.Right, proof.Right},
+			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=driver many-small=driver many-processes=driver",
+			"driver", exitHeld, proof.Right, proof.Right},
 		{"MPS holds each process, and lets go whoever leaves it",
 			fakegpu.Config{Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "client", CUDALeaks: []string{"cuMemAllocManaged"}}}, true,
-			"cuMemAlloc=mps cuMemAllocManaged=nothing cuMemCreate=mps many-small=mps many-processes=nothing mps-unset=nothing mps-elsewhere=nothing mps-limit=nothing", "none", exitNotHeld, proof.Right, proof.Right},
-		{"MPS on a device that takes nobody else", fakegpu.Config{ComputeMode: "exclusive-process", Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "process"}}, true,
-			"cuMemAlloc=mps cuMemAllocManaged=mps cuMemCreate=mps many-small=mps many-processes=nothing mps-unset=mps mps-elsewhere=mps mps-limit=mps", "mps", exitNotHeld, proof.Right, proof.Right},
+			"cuMemAlloc=mps cuMemAllocManaged=nothing cuMemCreate=mps many-small=mps many-processes=nothing mps-unset=nothing mps-elsewhere=nothing mps-limit=nothing",
+			"none", exitNotHeld, proof.Right, proof.Right},
+		{"MPS on a device that takes nobody else",
+			fakegpu.Config{ComputeMode: "exclusive-process", Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "process"}}, true,
+			"cuMemAlloc=mps cuMemAllocManaged=mps cuMemCreate=mps many-small=mps many-processes=nothing mps-unset=mps mps-elsewhere=mps mps-limit=mps",
+			"mps", exitNotHeld, proof.Right, proof.Right},
 		{"a limit of somebody's", fakegpu.Config{Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "process"}}, false,
-			"cuMemAlloc=unknown cuMemAllocManaged=unknown cuMemCreate=unknown many-small=unknown many-processes=nothing", "none", exitNotHeld, proof.Right, proof.Right},
-		{"a call leaks", fakegpu.Config{Driver: "615.10", Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "pod", Limits: true, CUDALeaks: []string{"cuMemCreate"}}}, false,
-			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=nothing many-small=driver many-processes=driver", "none", exitNotHeld, proof.Right, proof.Right},
+			"cuMemAlloc=unknown cuMemAllocManaged=unknown cuMemCreate=unknown many-small=unknown many-processes=nothing",
+			"none", exitNotHeld, proof.Right, proof.Right},
+		{"a call leaks", fakegpu.Config{Driver: "615.10",
+			Fault: fakegpu.Fault{CUDALimit: fakegpu.GiB, CUDALimitOf: "pod", Limits: true, CUDALeaks: []string{"cuMemCreate"}}}, false,
+			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=nothing many-small=driver many-processes=driver",
+			"none", exitNotHeld, proof.Right, proof.Right},
 		{"a lying driver", fakegpu.Config{Fault: fakegpu.Fault{Figures: "zero"}}, false,
-			"cuMemAlloc=nothing cuMemAllocManaged=nothing cuMemCreate=nothing many-small=nothing many-processes=nothing", "none", exitNotHeld, proof.Right, proof.Missing},
-		{"a driver with PIDs of the node", fakegpu.Config{Fault: fakegpu.Fault{PIDs: "+4000000", CUDALimit: fakegpu.GiB, CUDALimitOf: "pod", Limits: true}}, false,
-			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=driver many-small=driver many-processes=driver", "driver", exitHeld, proof.Wrong, proof.Missing},
+			"cuMemAlloc=nothing cuMemAllocManaged=nothing cuMemCreate=nothing many-small=nothing many-processes=nothing",
+			"none", exitNotHeld, proof.Right, proof.Missing},
+		{"a driver with PIDs of the node",
+			fakegpu.Config{Fault: fakegpu.Fault{PIDs: "+4000000", CUDALimit: fakegpu.GiB, CUDALimitOf: "pod", Limits: true}}, false,
+			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=driver many-small=driver many-processes=driver",
+			"driver", exitHeld, proof.Wrong, proof.Missing},
 		{"a whole device that nobody else is on", fakegpu.Config{Fault: fakegpu.Fault{Memory: fakegpu.GiB}}, false,
-			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware", "hardware", exitHeld, proof.Right, proof.Right},
+			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware",
+			"hardware", exitHeld, proof.Right, proof.Right},
 		{"a MIG instance", fakegpu.Config{Fault: fakegpu.Fault{MIG: []string{"1g.1gb"}}}, false,
-			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware", "hardware", exitHeld, proof.Right, proof.Right},
+			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware",
+			"hardware", exitHeld, proof.Right, proof.Right},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCard(t)
@@ -202,14 +216,16 @@ func TestProveDevice(t *testing.T) {
 	}{
 		{"the first, and CUDA would take the second", "1", fakegpu.Config{Devices: 2}, nil, "GPU-00000000-0000-4000-8000-000000000000"},
 		{"the second, and CUDA has one", "0", fakegpu.Config{Devices: 2}, []string{"--device", "1"}, "GPU-00000000-0000-4000-8000-000000000001"},
-		{"the second instance", "", fakegpu.Config{Fault: fakegpu.Fault{MIG: []string{"1g.2gb", "1g.2gb"}}}, []string{"--device", "1"}, "MIG-00000000-0000-5000-8000-000000000001"},
+		{"the second instance", "", fakegpu.Config{Fault: fakegpu.Fault{MIG: []string{"1g.2gb", "1g.2gb"}}},
+			[]string{"--device", "1"}, "MIG-00000000-0000-5000-8000-000000000001"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCard(t)
 			c.say(t, tt.config)
 			t.Setenv(visibleVariable, tt.visible)
 			r, code, said := c.prove(t, append(tt.args, "--way", "cuMemAlloc")...)
-			if r.Device != tt.device || r.Readings == nil || r.Readings.PIDs != proof.Right || r.Readings.Amounts != proof.Right || code != exitNotHeld {
+			if r.Device != tt.device || r.Readings == nil || r.Readings.PIDs != proof.Right ||
+				r.Readings.Amounts != proof.Right || code != exitNotHeld {
 				t.Errorf("exit code %d, device %s, readings %+v\n%s", code, r.Device, r.Readings, said)
 			}
 		})
@@ -293,7 +309,8 @@ func TestProveGuard(t *testing.T) {
 		c.say(t, fakegpu.Config{})
 		c.guard(t)
 		r, code, said := c.prove(t, "--watch", "8s")
-		if got, want := holders(r), "cuMemAlloc=guard cuMemAllocManaged=nothing cuMemCreate=guard many-small=guard many-processes=guard"; got != want {
+		if got, want := holders(r),
+			"cuMemAlloc=guard cuMemAllocManaged=nothing cuMemCreate=guard many-small=guard many-processes=guard"; got != want {
 			t.Errorf("held %s, want %s\n%s", got, want, said)
 		}
 		if r.Tier() != "guard" || code != exitNotHeld {
@@ -331,12 +348,14 @@ func TestProveNeighbors(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Run("exit codes", func(t *testing.T) {
 		for args, want := range map[string]int{
-			"--version": exitHeld, "--help": exitHeld, "": exitUsage, "--slice 4X": exitUsage, "--slice 4Gi --way luck": exitUsage, "--slice 4Gi --past 8Gi": exitUsage,
+			"--version": exitHeld, "--help": exitHeld, "": exitUsage, "--slice 4X": exitUsage,
+			"--slice 4Gi --way luck": exitUsage, "--slice 4Gi --past 8Gi": exitUsage,
 			"--slice 4Gi --watch 1h": exitUsage, "--slice 4Gi more": exitUsage, "--slice 99999999Gi": exitUsage,
 			"--slice 4Gi --yes --way cuMemAlloc --cuda-library /nonexistent --nvml-library /nonexistent": exitUnknown,
 		} {
 			var out bytes.Buffer
-			if code := command(t.Context(), strings.Fields(args), process{out: &out, err: &out, lookup: func(string) (string, bool) { return "", false }}); code != want {
+			if code := command(t.Context(), strings.Fields(args),
+				process{out: &out, err: &out, lookup: func(string) (string, bool) { return "", false }}); code != want {
 				t.Errorf("%q: exit code %d, want %d\n%s", args, code, want, out.String())
 			}
 		}

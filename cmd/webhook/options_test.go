@@ -22,7 +22,8 @@ func defaults() Options {
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{}, GuardMirrors: []string{},
 		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsPropagation: time.Minute,
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
-		Drain: 15 * time.Second, IdleGrace: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
+		Drain: 15 * time.Second, IdleGrace: 15 * time.Second, Shutdown: 15 * time.Second,
+		GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
 		Observe: true, UsageDays: 400, LogLevel: "info", LogFormat: "json",
 	}
 }
@@ -55,21 +56,26 @@ func TestReadOptions(t *testing.T) {
 		args []string
 		want func(*Options)
 	}{
-		"nothing said":              {want: func(*Options) {}},
-		"a flag alone":              {args: []string{"--drain", "1s"}, want: func(o *Options) { o.Drain = time.Second }},
-		"the environment alone":     {env: map[string]string{"GPUSLICE_METRICS_LISTEN": ":1"}, want: func(o *Options) { o.MetricsListen = ":1" }},
-		"the file alone":            {file: "metrics-listen: ':2'\n", want: func(o *Options) { o.MetricsListen = ":2" }},
-		"the environment over file": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"}, want: func(o *Options) { o.Drain = 3 * time.Second }},
+		"nothing said":          {want: func(*Options) {}},
+		"a flag alone":          {args: []string{"--drain", "1s"}, want: func(o *Options) { o.Drain = time.Second }},
+		"the environment alone": {env: map[string]string{"GPUSLICE_METRICS_LISTEN": ":1"}, want: func(o *Options) { o.MetricsListen = ":1" }},
+		"the file alone":        {file: "metrics-listen: ':2'\n", want: func(o *Options) { o.MetricsListen = ":2" }},
+		"the environment over file": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"},
+			want: func(o *Options) { o.Drain = 3 * time.Second }},
 		"a flag over everything": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"}, args: []string{"--drain=4s"},
 			want: func(o *Options) { o.Drain = 4 * time.Second }},
-		"audit":                     {args: []string{"--audit-interval", "6h"}, want: func(o *Options) { o.AuditInterval = 6 * time.Hour }},
-		"usage":                     {args: []string{"--usage-label", "example.com/team", "--usage-days", "30"}, want: func(o *Options) { o.UsageLabel, o.UsageDays = "example.com/team", 30 }},
-		"a switch":                  {args: []string{"--observe=false"}, want: func(o *Options) { o.Observe = false }},
-		"a list in the environment": {env: map[string]string{"GPUSLICE_CERTS_NAMES": "a,b"}, want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
-		"a list in the file":        {file: "certs-names: [a, 10.99.0.2]", want: func(o *Options) { o.CertsNames = []string{"a", "10.99.0.2"} }},
-		"a list in flags":           {args: []string{"--certs-names=a", "--certs-names=b"}, want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
+		"audit": {args: []string{"--audit-interval", "6h"}, want: func(o *Options) { o.AuditInterval = 6 * time.Hour }},
+		"usage": {args: []string{"--usage-label", "example.com/team", "--usage-days", "30"},
+			want: func(o *Options) { o.UsageLabel, o.UsageDays = "example.com/team", 30 }},
+		"a switch": {args: []string{"--observe=false"}, want: func(o *Options) { o.Observe = false }},
+		"a list in the environment": {env: map[string]string{"GPUSLICE_CERTS_NAMES": "a,b"},
+			want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
+		"a list in the file": {file: "certs-names: [a, 10.99.0.2]", want: func(o *Options) { o.CertsNames = []string{"a", "10.99.0.2"} }},
+		"a list in flags": {args: []string{"--certs-names=a", "--certs-names=b"},
+			want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
 		"the variables that Kubernetes sets for a Service called gpuslice-webhook": {
-			env: map[string]string{"GPUSLICE_WEBHOOK_PORT": "tcp://10.96.0.9:443", "GPUSLICE_WEBHOOK_SERVICE_HOST": "10.96.0.9"}, want: func(*Options) {}},
+			env:  map[string]string{"GPUSLICE_WEBHOOK_PORT": "tcp://10.96.0.9:443", "GPUSLICE_WEBHOOK_SERVICE_HOST": "10.96.0.9"},
+			want: func(*Options) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := defaults()
@@ -103,11 +109,13 @@ func TestValidateOptions(t *testing.T) {
 		"a duration without a unit": {file: "drain: soon", want: []string{"drain"}},
 		"several at once": {args: []string{"--listen=9443", "--certs=magic", "--drain=-1s", "--log-level=loud", "--namespace=A"},
 			want: []string{"listen:", "certs:", "drain:", "log-level:", "namespace:"}},
-		"an unknown log format":                      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
-		"files without a file":                       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
-		"cert-manager without an authority":          {args: []string{"--certs=cert-manager", "--certs-file=a", "--certs-key-file=b"}, want: []string{"certs-ca-file"}},
-		"an authority shorter than its certificates": {args: []string{"--certs-lifetime=24h", "--certs-ca-lifetime=24h"}, want: []string{"certs-ca-lifetime:"}},
-		"a Secret that cannot exist":                 {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},
+		"an unknown log format": {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
+		"files without a file":  {args: []string{"--certs=files"}, want: []string{"certs-file"}},
+		"cert-manager without an authority": {args: []string{"--certs=cert-manager", "--certs-file=a", "--certs-key-file=b"},
+			want: []string{"certs-ca-file"}},
+		"an authority shorter than its certificates": {args: []string{"--certs-lifetime=24h", "--certs-ca-lifetime=24h"},
+			want: []string{"certs-ca-lifetime:"}},
+		"a Secret that cannot exist": {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.file != "" {

@@ -66,9 +66,10 @@ func TestPanicOfAHandler(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	for name, args := range map[string][]string{
-		"no cluster and no kubeconfig":          nil,
-		"a kubeconfig that is not there":        {"--kubeconfig=/nowhere"},
-		"certificates that are not there":       {"--kubeconfig", kubeconfigFile(t), "--certs=files", "--certs-file=/nowhere", "--certs-key-file=/nowhere"},
+		"no cluster and no kubeconfig":   nil,
+		"a kubeconfig that is not there": {"--kubeconfig=/nowhere"},
+		"certificates that are not there": {"--kubeconfig", kubeconfigFile(t), "--certs=files",
+			"--certs-file=/nowhere", "--certs-key-file=/nowhere"},
 		"an address that is not of the machine": {"--kubeconfig", kubeconfigFile(t), "--listen=192.0.2.1:1", "--metrics-listen=127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,13 +46,15 @@ func startKubelet(t *testing.T, folder string) (registered chan *kubelet.Registe
 }
 
 // watch asks a plugin that registered for its devices, as the kubelet does.
-func watch(t *testing.T, folder string, registered <-chan *kubelet.RegisterRequest) (stream kubelet.DevicePlugin_ListAndWatchClient, hangUp func()) {
+func watch(t *testing.T, folder string,
+	registered <-chan *kubelet.RegisterRequest) (stream kubelet.DevicePlugin_ListAndWatchClient, hangUp func()) {
 	t.Helper()
 	request := receive(t, registered)
 	if request.ResourceName != "example.com/held" || request.Version != "v1beta1" {
 		t.Fatalf("registered as %v", request)
 	}
-	connection, err := grpc.NewClient("unix:"+filepath.Join(folder, request.Endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix:"+filepath.Join(folder, request.Endpoint),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,8 @@ func watch(t *testing.T, folder string, registered <-chan *kubelet.RegisterReque
 	if len(ids) != 1024 || !ids["0"] {
 		t.Errorf("devices %v", ids)
 	}
-	given, err := client.Allocate(t.Context(), &kubelet.AllocateRequest{ContainerRequests: []*kubelet.ContainerAllocateRequest{{DevicesIds: []string{"7"}}}})
+	given, err := client.Allocate(t.Context(),
+		&kubelet.AllocateRequest{ContainerRequests: []*kubelet.ContainerAllocateRequest{{DevicesIds: []string{"7"}}}})
 	if err != nil || len(given.ContainerResponses) != 1 {
 		t.Errorf("allocated %v: %v", given, err)
 	}
@@ -106,7 +109,8 @@ func offer(t *testing.T, folder string) (on *atomic.Bool, stop func()) {
 	t.Helper()
 	on = new(atomic.Bool)
 	on.Store(true)
-	p := Plugin{Folder: folder, Resource: "example.com/held", Count: 1024, Offers: on.Load, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	p := Plugin{Folder: folder, Resource: "example.com/held", Count: 1024, Offers: on.Load,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { p.Run(ctx); close(ended) }()

@@ -29,8 +29,9 @@ func promisedPod(name string, agent bool) *corev1.Pod {
 		panic(err)
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{api.AnnotationPromise: string(text)}},
-		Spec:       corev1.PodSpec{NodeName: nodeName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID("uid-" + name),
+			Annotations: map[string]string{api.AnnotationPromise: string(text)}},
+		Spec: corev1.PodSpec{NodeName: nodeName},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "trainer", ContainerID: "containerd://" + idOf(name)}}},
 	}

@@ -15,7 +15,8 @@ func TestHasNothing(t *testing.T) {
 		want   bool
 	}{
 		"processors and memory": {func(s *corev1.PodSpec) {
-			s.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi")}
+			s.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+				"hugepages-2Mi": resource.MustParse("2Mi")}
 		}, true},
 		"none of a device": {func(s *corev1.PodSpec) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("0")}
@@ -27,7 +28,9 @@ func TestHasNothing(t *testing.T) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{limits.GuardedResource: resource.MustParse("1")}
 		}, true},
 		"a device of an init container": {func(s *corev1.PodSpec) {
-			s.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+			s.InitContainers = []corev1.Container{
+				{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}},
+			}
 		}, false},
 		"a claim":              {func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }, false},
 		"the node's processes": {func(s *corev1.PodSpec) { s.HostPID = true }, false},

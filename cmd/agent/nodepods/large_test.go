@@ -45,7 +45,8 @@ func (l *largePods) pod(i int) *corev1.Pod {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: fmt.Sprintf("large-%d", i), UID: "uid-large", ResourceVersion: "7",
 			Annotations: map[string]string{api.AnnotationPromise: strings.Repeat("x", 250<<10)}},
-		Spec: corev1.PodSpec{NodeName: nodeName, Containers: []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "FILL", Value: strings.Repeat("x", 1<<20)}}}}},
+		Spec: corev1.PodSpec{NodeName: nodeName,
+			Containers: []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "FILL", Value: strings.Repeat("x", 1<<20)}}}}},
 	}
 }
 
@@ -62,7 +63,8 @@ func (l *largePods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.send(events, info.Serializer, "ADDED", l.pod(i))
 		}
 		if initial {
-			end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+			end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7",
+				Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 			end.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 			l.send(events, info.Serializer, "BOOKMARK", end)
 		}
@@ -116,7 +118,8 @@ func TestLargePods(t *testing.T) {
 			l.T = t
 			server := httptest.NewServer(l)
 			defer server.Close()
-			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: protobuf, AcceptContentTypes: protobuf}})
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL,
+				ContentConfig: rest.ContentConfig{ContentType: protobuf, AcceptContentTypes: protobuf}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,8 @@ func TestListPromised(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		want := fmt.Sprintf("limit=%d field=x continue=%s version=", podsInPage, strings.Repeat("c", asked))
-		if got := fmt.Sprintf("limit=%s field=%s continue=%s version=%s", q.Get("limit"), q.Get("fieldSelector"), q.Get("continue"), q.Get("resourceVersion")); got != want {
+		if got := fmt.Sprintf("limit=%s field=%s continue=%s version=%s", q.Get("limit"), q.Get("fieldSelector"),
+			q.Get("continue"), q.Get("resourceVersion")); got != want {
 			t.Errorf("asked for %s, want %s", got, want)
 		}
 		asked++
@@ -139,7 +140,8 @@ func TestPods(t *testing.T) {
 	if p.Synced() {
 		t.Error("synced before the first list")
 	}
-	if err := p.Replace([]any{slim(promisedPod("a", true)), slim(promisedPod("bb", true)), slim(promisedPod("ccc", false))}, "1"); err != nil || !p.Synced() {
+	if err := p.Replace([]any{slim(promisedPod("a", true)), slim(promisedPod("bb", true)), slim(promisedPod("ccc", false))},
+		"1"); err != nil || !p.Synced() {
 		t.Errorf("not synced by a list: %v", err)
 	}
 	has("a list", "a", "bb")
@@ -155,7 +157,8 @@ func TestPods(t *testing.T) {
 	has("another list", "a")
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "7"}}
 	_ = p.Add(bare)
-	forged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", UID: "8", Annotations: map[string]string{nothingGiven: ""}}, Spec: corev1.PodSpec{HostPID: true}}
+	forged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", UID: "8", Annotations: map[string]string{nothingGiven: ""}},
+		Spec: corev1.PodSpec{HostPID: true}}
 	_ = p.Update(forged)
 	if _, found := p.Bare("8"); found {
 		t.Error("a pod is believed that it was given nothing")
