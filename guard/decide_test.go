@@ -26,9 +26,10 @@ func TestDecide(t *testing.T) {
 		order   OrderKind
 		events  []EventKind
 	}{
-		"confirms first":               {python(214, 9), nil, Confirm, nil},
-		"terminates what it confirmed": {python(214, 9), func(s *State, _ *limits.Limits) { s.Usages[0].Confirming = true }, TerminateProcess, nil},
-		"nothing within the limit":     {python(214, 9), func(s *State, _ *limits.Limits) { s.Usages[0].OverSince = time.Time{} }, "", nil},
+		"confirms first": {python(214, 9), nil, Confirm, nil},
+		"terminates what it confirmed": {python(214, 9), func(s *State, _ *limits.Limits) { s.Usages[0].Confirming = true },
+			TerminateProcess, nil},
+		"nothing within the limit": {python(214, 9), func(s *State, _ *limits.Limits) { s.Usages[0].OverSince = time.Time{} }, "", nil},
 		"reports what it may not terminate": {protected, func(s *State, _ *limits.Limits) { s.Usages[0].Confirming = true }, "",
 			[]EventKind{NotTerminated}},
 		"and reports it once": {protected, func(s *State, _ *limits.Limits) {
@@ -68,16 +69,20 @@ func TestNextOverLimit(t *testing.T) {
 		change func(*State, []reading, *limits.Limits)
 		want   bool
 	}{
-		"over for the grace period":         {nil, true},
-		"a termination is in progress":      {func(s *State, _ []reading, _ *limits.Limits) { s.InProgress = &Order{} }, false},
-		"the last one was just settled":     {func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Second) }, false},
-		"the last one was settled long ago": {func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Minute) }, true},
-		"the last one terminated nothing":   {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch.Add(-time.Second) }, true},
-		"the list is older than the last":   {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch }, false},
-		"the list cannot be trusted":        {func(_ *State, r []reading, _ *limits.Limits) { r[0].trusted = false }, false},
-		"another device was read":           {func(_ *State, r []reading, _ *limits.Limits) { r[0].ID = "gpu1" }, false},
-		"within the grace period":           {func(_ *State, _ []reading, l *limits.Limits) { l.Grace = time.Hour }, false},
-		"within the limit":                  {func(s *State, _ []reading, _ *limits.Limits) { s.Usages[0].OverSince = time.Time{} }, false},
+		"over for the grace period":    {nil, true},
+		"a termination is in progress": {func(s *State, _ []reading, _ *limits.Limits) { s.InProgress = &Order{} }, false},
+		"the last one was just settled": {
+			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Second) }, false,
+		},
+		"the last one was settled long ago": {
+			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Minute) }, true,
+		},
+		"the last one terminated nothing": {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch.Add(-time.Second) }, true},
+		"the list is older than the last": {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch }, false},
+		"the list cannot be trusted":      {func(_ *State, r []reading, _ *limits.Limits) { r[0].trusted = false }, false},
+		"another device was read":         {func(_ *State, r []reading, _ *limits.Limits) { r[0].ID = "gpu1" }, false},
+		"within the grace period":         {func(_ *State, _ []reading, l *limits.Limits) { l.Grace = time.Hour }, false},
+		"within the limit":                {func(s *State, _ []reading, _ *limits.Limits) { s.Usages[0].OverSince = time.Time{} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,19 +174,21 @@ func TestWithheld(t *testing.T) {
 		fault  string
 		want   string
 	}{
-		"the very process, still over":     {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", ""},
-		"within the limit again":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 7)}}, "", within},
-		"exited, the rest still over":      {order, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", unlisted},
-		"a reused PID":                     {order, Device{ID: "gpu0", Processes: []Process{reused}}, "", unlisted},
-		"no figure for it any more":        {order, Device{ID: "gpu0", Processes: []Process{blank, python(215, 9)}}, "", unlisted},
-		"a container, still over":          {container, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", ""},
-		"a container, within":              {container, Device{ID: "gpu0", Processes: []Process{python(215, 7)}}, "", within},
-		"an old list":                      {order, Device{ID: "gpu0", Listed: epoch, Processes: []Process{python(214, 9)}}, "", unread},
-		"another device":                   {order, Device{ID: "gpu1", Processes: []Process{python(214, 9)}}, "", unread},
-		"a fault of the device":            {order, Device{ID: "gpu0", Fault: "lost", Processes: []Process{python(214, 9)}}, "", doubted + ": lost"},
-		"a fault of the sampler":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "hung", unread + ": hung"},
-		"an unknown process on the device": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9), {PID: 7}}}, "", doubted + ": the device lists pid 7, which is no process of this pod"},
-		"a container without a slice":      {unknown, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", unlisted},
+		"the very process, still over": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", ""},
+		"within the limit again":       {order, Device{ID: "gpu0", Processes: []Process{python(214, 7)}}, "", within},
+		"exited, the rest still over":  {order, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", unlisted},
+		"a reused PID":                 {order, Device{ID: "gpu0", Processes: []Process{reused}}, "", unlisted},
+		"no figure for it any more":    {order, Device{ID: "gpu0", Processes: []Process{blank, python(215, 9)}}, "", unlisted},
+		"a container, still over":      {container, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", ""},
+		"a container, within":          {container, Device{ID: "gpu0", Processes: []Process{python(215, 7)}}, "", within},
+		"an old list":                  {order, Device{ID: "gpu0", Listed: epoch, Processes: []Process{python(214, 9)}}, "", unread},
+		"another device":               {order, Device{ID: "gpu1", Processes: []Process{python(214, 9)}}, "", unread},
+		"a fault of the device": {order, Device{ID: "gpu0", Fault: "lost", Processes: []Process{python(214, 9)}},
+			"", doubted + ": lost"},
+		"a fault of the sampler": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "hung", unread + ": hung"},
+		"an unknown process on the device": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9), {PID: 7}}},
+			"", doubted + ": the device lists pid 7, which is no process of this pod"},
+		"a container without a slice": {unknown, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", unlisted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +218,8 @@ func TestByUrgency(t *testing.T) {
 
 func TestByCost(t *testing.T) {
 	t.Parallel()
-	want := []Process{{PID: 1, UsedBytes: 9}, {PID: 2, UsedBytes: 5, Start: 8}, {PID: 4, UsedBytes: 5, Start: 7}, {PID: 3, UsedBytes: 5, Start: 7}}
+	want := []Process{{PID: 1, UsedBytes: 9}, {PID: 2, UsedBytes: 5, Start: 8},
+		{PID: 4, UsedBytes: 5, Start: 7}, {PID: 3, UsedBytes: 5, Start: 7}}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, byCost)

@@ -23,18 +23,21 @@ func TestEvaluateDoubt(t *testing.T) {
 		want     int // reports
 		doubted  bool
 	}{
-		"nothing is shared":                 {0, []reading{at(0, 60, 0, false), at(time.Minute, 60, 0, false)}, 0, false},
-		"for a moment":                      {7, []reading{at(0, 60, 0, false)}, 0, false},
-		"for long":                          {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, false), at(time.Minute, 60, 0, false)}, 1, true},
-		"list and total moved":              {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, true)}, 0, false},
-		"they move on and on":               {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, true), at(movingDoubtPeriod, 60, 0, true)}, 1, true},
+		"nothing is shared": {0, []reading{at(0, 60, 0, false), at(time.Minute, 60, 0, false)}, 0, false},
+		"for a moment":      {7, []reading{at(0, 60, 0, false)}, 0, false},
+		"for long": {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, false), at(time.Minute, 60, 0, false)},
+			1, true},
+		"list and total moved": {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, true)}, 0, false},
+		"they move on and on": {7, []reading{at(0, 60, 0, false), at(doubtPeriod, 60, 0, true), at(movingDoubtPeriod, 60, 0, true)},
+			1, true},
 		"they moved before the doubt":       {7, []reading{at(0, 60, 0, true), at(movingDoubtPeriod, 60, 0, true)}, 0, false},
 		"certain":                           {7, []reading{at(0, 7, 0, false), at(time.Minute, 7, 0, false)}, 0, false},
 		"certain of all but what is within": {7, []reading{at(0, 8, 0, false), at(time.Minute, 8, 0, false)}, 0, false},
 		"certain of too little":             {7, []reading{at(0, 9, 0, false), at(time.Minute, 9, 0, false)}, 1, true},
 		"beside others who share as much":   {7, []reading{at(0, 21, 7, false), at(time.Minute, 21, 7, false)}, 0, false},
 		"certain by what others share":      {7, []reading{at(0, 28, 6, false), at(time.Minute, 28, 6, false)}, 1, true},
-		"certain in the end":                {7, []reading{at(0, 60, 0, false), at(time.Minute, 60, 0, false), at(2*time.Minute, 7, 0, false)}, 1, false},
+		"certain in the end": {7,
+			[]reading{at(0, 60, 0, false), at(time.Minute, 60, 0, false), at(2*time.Minute, 7, 0, false)}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +63,7 @@ func TestEvaluateDoubt(t *testing.T) {
 	_, late := u.evaluateDoubt(at(doubtPeriod, 60, 0, false))
 	equal(t, "reports while it is over its limit, and once it is not", [2]int{len(early), len(late)}, [2]int{0, 1})
 	own := Usage{Container: "trainer", Device: "gpu0", SharedBytes: 1}
-	beside := trusted().beside([]Usage{own, {Container: "scorer", Device: "gpu0", SharedBytes: 2}, {Container: "scorer", Device: "gpu1", SharedBytes: 4}}, own)
+	beside := trusted().beside([]Usage{own, {Container: "scorer", Device: "gpu0", SharedBytes: 2},
+		{Container: "scorer", Device: "gpu1", SharedBytes: 4}}, own)
 	equal(t, "what others of the pod share", beside.Shared, int64(2))
 }

@@ -183,7 +183,8 @@ func TestRunSamplesAfterAcquireMoreThanOnce(t *testing.T) {
 		l.Grace = 0
 		p.run(l, 5*time.Second)
 		if p.terminated != 1 || len(p.outcomes) != 1 {
-			t.Errorf("terminated %d times with outcomes %+v, want one that frees and allocates in turns terminated at once", p.terminated, p.outcomes)
+			t.Errorf("terminated %d times with outcomes %+v, want one that frees and allocates in turns terminated at once",
+				p.terminated, p.outcomes)
 		}
 	})
 }
@@ -276,13 +277,17 @@ func TestSampleInterval(t *testing.T) {
 			State{Usages: []Usage{{Container: "trainer", OverSince: epoch}}}, 250 * time.Millisecond, 0},
 		"one that is not terminated does not cost a list each time": {
 			State{Usages: []Usage{{Container: "trainer", OverSince: epoch, Reported: "so", NearLimit: 9}}}, 250 * time.Millisecond, time.Second},
-		"one that was over its slice lately is sampled fast": {State{Usages: []Usage{{Container: "trainer", OverFor: time.Second}}}, 250 * time.Millisecond, 10 * time.Second},
+		"one that was over its slice lately is sampled fast": {State{Usages: []Usage{{Container: "trainer", OverFor: time.Second}}},
+			250 * time.Millisecond, 10 * time.Second},
 		"one that grows is sampled half way to the threshold": {
-			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: 4 * gib, GrowthRate: float64(2 * gib)}}}, 900 * time.Millisecond, 10 * time.Second},
+			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: 4 * gib, GrowthRate: float64(2 * gib)}}},
+			900 * time.Millisecond, 10 * time.Second},
 		"one that grows slowly is not sampled sooner": {
-			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: gib, GrowthRate: 1000}}}, 2 * time.Second, 10 * time.Second},
+			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: gib, GrowthRate: 1000}}},
+			2 * time.Second, 10 * time.Second},
 		"one that grows at once is not sampled faster than fast": {
-			State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, GrowthRate: float64(80 * gib)}}}, 250 * time.Millisecond, 10 * time.Second},
+			State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, GrowthRate: float64(80 * gib)}}},
+			250 * time.Millisecond, 10 * time.Second},
 		"a first failure is tried again fast": {State{Devices: []DeviceStatus{{Failures: 1}}}, 250 * time.Millisecond, 0},
 		"failures back off":                   {State{Devices: []DeviceStatus{{Failures: 3}}}, time.Second, 0},
 		"and never beyond the interval":       {State{Devices: []DeviceStatus{{Failures: 99999}}}, 2 * time.Second, 0},
@@ -291,7 +296,8 @@ func TestSampleInterval(t *testing.T) {
 		"one that was reported does not": {
 			State{Usages: []Usage{{Container: "trainer", DoubtSince: epoch, Doubted: true}}}, 2 * time.Second, 10 * time.Second},
 		"an orphan that is not reported needs new lists": {State{Orphaned: []Orphaned{{}}}, 2 * time.Second, time.Second},
-		"the fastest of several containers decides":      {State{Usages: []Usage{{Container: "trainer"}, {NearLimit: 1}}}, 250 * time.Millisecond, time.Second},
+		"the fastest of several containers decides": {State{Usages: []Usage{{Container: "trainer"}, {NearLimit: 1}}},
+			250 * time.Millisecond, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

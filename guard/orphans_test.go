@@ -22,14 +22,16 @@ func TestEvaluateOrphans(t *testing.T) {
 		events   int
 		left     int
 	}{
-		"at first":                          {State{}, []reading{lists(0, orphan)}, 0, 1},
-		"for a while":                       {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 1, 1},
-		"for long":                          {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan), lists(time.Minute, orphan)}, 1, 1},
-		"with a break":                      {State{}, []reading{lists(0, orphan), lists(1), lists(orphanPeriod, orphan)}, 0, 1},
-		"while the device fails":            {State{}, []reading{lists(0, orphan), failed, lists(orphanPeriod, orphan)}, 1, 1},
-		"until it is gone":                  {State{}, []reading{lists(0, orphan), lists(1)}, 0, 0},
-		"of one that was terminated":        {pending, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 0, 0},
-		"of one that the device blanks":     {State{}, []reading{lists(0, Orphan{Process: Process{PID: 1}}), lists(orphanPeriod, Orphan{Process: Process{PID: 1}})}, 0, 0},
+		"at first":    {State{}, []reading{lists(0, orphan)}, 0, 1},
+		"for a while": {State{}, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 1, 1},
+		"for long": {State{},
+			[]reading{lists(0, orphan), lists(orphanPeriod, orphan), lists(time.Minute, orphan)}, 1, 1},
+		"with a break":               {State{}, []reading{lists(0, orphan), lists(1), lists(orphanPeriod, orphan)}, 0, 1},
+		"while the device fails":     {State{}, []reading{lists(0, orphan), failed, lists(orphanPeriod, orphan)}, 1, 1},
+		"until it is gone":           {State{}, []reading{lists(0, orphan), lists(1)}, 0, 0},
+		"of one that was terminated": {pending, []reading{lists(0, orphan), lists(orphanPeriod, orphan)}, 0, 0},
+		"of one that the device blanks": {State{},
+			[]reading{lists(0, Orphan{Process: Process{PID: 1}}), lists(orphanPeriod, Orphan{Process: Process{PID: 1}})}, 0, 0},
 		"beside one that the device blanks": {State{}, []reading{lists(0, Orphan{Process: Process{PID: 1}}, orphan)}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,19 +64,23 @@ func TestNotHeld(t *testing.T) {
 	debug := python(300, 1)
 	debug.Container = "debug"
 	uses := func(container string, bytes int64) State {
-		return State{Unmanaged: []string{"debug", UnnamedContainer}, Usages: []Usage{{Container: container, Device: "gpu0", UsedBytes: bytes, Processes: []Process{debug}}}}
+		return State{Unmanaged: []string{"debug", UnnamedContainer},
+			Usages: []Usage{{Container: container, Device: "gpu0", UsedBytes: bytes, Processes: []Process{debug}}}}
 	}
 	for name, tc := range map[string]struct {
 		state State
 		want  string
 	}{
-		"nothing":                         {State{}, ""},
-		"a container without a slice":     {uses("debug", gib), unmanaged},
-		"one that uses nothing any more":  {uses("debug", 0), ""},
-		"one with a slice":                {uses("trainer", gib), ""},
-		"one whose name is not known":     {uses(UnnamedContainer, gib), ""},
-		"one over its slice that is left": {State{Usages: []Usage{{Container: "trainer", UsedBytes: 9 * gib, LimitBytes: 8 * gib, Reported: "so"}}}, "trainer uses 9Gi of 8Gi and is not terminated: so"},
-		"one that is within it if it shares": {State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, SharedBytes: 7 * gib, LimitBytes: 8 * gib, Doubted: true}}},
+		"nothing":                        {State{}, ""},
+		"a container without a slice":    {uses("debug", gib), unmanaged},
+		"one that uses nothing any more": {uses("debug", 0), ""},
+		"one with a slice":               {uses("trainer", gib), ""},
+		"one whose name is not known":    {uses(UnnamedContainer, gib), ""},
+		"one over its slice that is left": {State{Usages: []Usage{{Container: "trainer",
+			UsedBytes: 9 * gib, LimitBytes: 8 * gib, Reported: "so"}}},
+			"trainer uses 9Gi of 8Gi and is not terminated: so"},
+		"one that is within it if it shares": {State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib,
+			SharedBytes: 7 * gib, LimitBytes: 8 * gib, Doubted: true}}},
 			"trainer uses 14Gi of 8Gi and is not terminated: 7Gi of it may be listed twice"},
 	} {
 		equal(t, name, tc.state.NotHeld(), tc.want)

@@ -38,7 +38,8 @@ func TestPodSamplerCharges(t *testing.T) {
 	t.Parallel()
 	n := names{1: {Start: 1, Container: "trainer", Command: "/a"}, 2: {Start: 1, Container: "trainer", Command: "/a"},
 		3: {Start: 1, Container: "scorer", Command: "/b"}, 4: {Start: 1, Container: "loader"}}
-	list := []Process{{PID: 1, UsedBytes: gib, Known: true}, {PID: 2, UsedBytes: gib, Known: true}, {PID: 3, UsedBytes: gib, Known: true}, {PID: 4, UsedBytes: gib, Known: true}}
+	list := []Process{{PID: 1, UsedBytes: gib, Known: true}, {PID: 2, UsedBytes: gib, Known: true},
+		{PID: 3, UsedBytes: gib, Known: true}, {PID: 4, UsedBytes: gib, Known: true}}
 	s := PodSampler{Reader: &driver{lists: [][]Process{list}, charges: map[string]int64{"/a": gib}}, Namer: n}
 	got := s.Sample(t.Context(), 0).Devices[0].Charges
 	equal(t, "charges, of each container that the driver charges", got, []Charge{{Container: "trainer", UsedBytes: gib, LimitBytes: 2 * gib}})

@@ -30,11 +30,15 @@ func TestEvaluateReading(t *testing.T) {
 		after             DeviceStatus
 		evidence, trusted bool
 	}{
-		"a new list":          {Device{ID: "gpu0", Listed: later}, DeviceStatus{Device: "gpu0", Successes: 1, ListedAt: later}, true, true},
-		"the list of before":  {Device{ID: "gpu0", Listed: epoch}, before, false, false},
-		"a fault":             {Device{ID: "gpu0", Fault: "lost"}, DeviceStatus{Device: "gpu0", Failures: 1, Reason: "lost", ListedAt: epoch}, true, false},
-		"a full device":       {Device{ID: "gpu0", Listed: epoch, UsedBytes: 99, TotalBytes: 100}, DeviceStatus{Device: "gpu0", ListedAt: epoch, Full: true}, false, false},
-		"an unknown process":  {Device{ID: "gpu0", Listed: later, Processes: []Process{{PID: 7}}}, DeviceStatus{Device: "gpu0", Failures: 1, Reason: "the device lists pid 7, which is no process of this pod", ListedAt: later}, true, false},
+		"a new list":         {Device{ID: "gpu0", Listed: later}, DeviceStatus{Device: "gpu0", Successes: 1, ListedAt: later}, true, true},
+		"the list of before": {Device{ID: "gpu0", Listed: epoch}, before, false, false},
+		"a fault": {Device{ID: "gpu0", Fault: "lost"},
+			DeviceStatus{Device: "gpu0", Failures: 1, Reason: "lost", ListedAt: epoch}, true, false},
+		"a full device": {Device{ID: "gpu0", Listed: epoch, UsedBytes: 99, TotalBytes: 100},
+			DeviceStatus{Device: "gpu0", ListedAt: epoch, Full: true}, false, false},
+		"an unknown process": {Device{ID: "gpu0", Listed: later, Processes: []Process{{PID: 7}}},
+			DeviceStatus{Device: "gpu0", Failures: 1, Reason: "the device lists pid 7, which is no process of this pod", ListedAt: later},
+			true, false},
 		"no total, not full":  {Device{ID: "gpu0", Listed: epoch, UsedBytes: 99}, before, false, false},
 		"a device not so far": {Device{ID: "gpu9", Listed: later}, DeviceStatus{Device: "gpu9", Successes: 1, ListedAt: later}, true, true},
 	} {
@@ -81,14 +85,17 @@ func TestListFault(t *testing.T) {
 		device Device
 		want   string
 	}{
-		"nothing listed":                   {Device{ID: "gpu0"}, ""},
-		"a fault of the device":            {Device{ID: "gpu0", Fault: "lost"}, "lost"},
-		"a known process":                  {Device{ID: "gpu0", Processes: []Process{python(214, 1)}}, ""},
-		"one figure of two":                {Device{ID: "gpu0", Processes: []Process{python(215, 1), blank}}, ""},
-		"no figure":                        {Device{ID: "gpu0", Processes: []Process{blank}}, "the device lists 1 process of this pod and gives no memory for any"},
-		"one unknown process of two":       {Device{ID: "gpu0", Processes: []Process{python(214, 1), {PID: 9, Known: true}}}, "the device lists pid 9, which is no process of this pod"},
-		"one that was terminated":          {Device{ID: "gpu0", Processes: []Process{{PID: 7, Known: true}}}, ""},
-		"that one's PID on another device": {Device{ID: "gpu1", Processes: []Process{{PID: 7, Known: true}}}, "the device lists pid 7, which is no process of this pod"},
+		"nothing listed":        {Device{ID: "gpu0"}, ""},
+		"a fault of the device": {Device{ID: "gpu0", Fault: "lost"}, "lost"},
+		"a known process":       {Device{ID: "gpu0", Processes: []Process{python(214, 1)}}, ""},
+		"one figure of two":     {Device{ID: "gpu0", Processes: []Process{python(215, 1), blank}}, ""},
+		"no figure": {Device{ID: "gpu0", Processes: []Process{blank}},
+			"the device lists 1 process of this pod and gives no memory for any"},
+		"one unknown process of two": {Device{ID: "gpu0", Processes: []Process{python(214, 1), {PID: 9, Known: true}}},
+			"the device lists pid 9, which is no process of this pod"},
+		"one that was terminated": {Device{ID: "gpu0", Processes: []Process{{PID: 7, Known: true}}}, ""},
+		"that one's PID on another device": {Device{ID: "gpu1", Processes: []Process{{PID: 7, Known: true}}},
+			"the device lists pid 7, which is no process of this pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +136,8 @@ func TestEvaluateUnmanaged(t *testing.T) {
 // TestEvaluateUnnamed: the name of a container that has just begun may come later.
 func TestEvaluateUnnamed(t *testing.T) {
 	t.Parallel()
-	unnamed, named := trusted(Process{PID: 300, Container: UnnamedContainer, UsedBytes: gib}), trusted(Process{PID: 300, Container: "trainer", UsedBytes: gib})
+	unnamed, named := trusted(Process{PID: 300, Container: UnnamedContainer, UsedBytes: gib}),
+		trusted(Process{PID: 300, Container: "trainer", UsedBytes: gib})
 	for name, tc := range map[string]struct {
 		readings []reading // 6 s apart
 		events   int

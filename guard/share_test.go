@@ -14,13 +14,15 @@ func TestBeyondGPUs(t *testing.T) {
 		bytes  map[string]int64 // GiB of each device that was read
 		want   []string
 	}{
-		"one of one":                 {1, nil, map[string]int64{"gpu0": 7}, nil},
-		"two of two":                 {2, nil, map[string]int64{"gpu0": 7, "gpu1": 1}, nil},
-		"two of one":                 {1, nil, map[string]int64{"gpu0": 1, "gpu1": 7}, []string{"gpu0"}},
-		"equals":                     {1, nil, map[string]int64{"gpu0": 7, "gpu1": 7, "gpu2": 7}, []string{"gpu1", "gpu2"}},
-		"one that it uses no longer": {1, []Usage{{Container: "trainer", Device: "gpu0", UsedBytes: gib}}, map[string]int64{"gpu0": 0, "gpu1": 1}, nil},
-		"one that was not read now":  {1, []Usage{{Container: "trainer", Device: "gpu2", UsedBytes: 2 * gib}}, map[string]int64{"gpu0": 1}, []string{"gpu0"}},
-		"one that another uses":      {1, []Usage{{Container: "scorer", Device: "gpu2", UsedBytes: 2 * gib}}, map[string]int64{"gpu0": 1}, nil},
+		"one of one": {1, nil, map[string]int64{"gpu0": 7}, nil},
+		"two of two": {2, nil, map[string]int64{"gpu0": 7, "gpu1": 1}, nil},
+		"two of one": {1, nil, map[string]int64{"gpu0": 1, "gpu1": 7}, []string{"gpu0"}},
+		"equals":     {1, nil, map[string]int64{"gpu0": 7, "gpu1": 7, "gpu2": 7}, []string{"gpu1", "gpu2"}},
+		"one that it uses no longer": {1, []Usage{{Container: "trainer", Device: "gpu0", UsedBytes: gib}},
+			map[string]int64{"gpu0": 0, "gpu1": 1}, nil},
+		"one that was not read now": {1, []Usage{{Container: "trainer", Device: "gpu2", UsedBytes: 2 * gib}},
+			map[string]int64{"gpu0": 1}, []string{"gpu0"}},
+		"one that another uses": {1, []Usage{{Container: "scorer", Device: "gpu2", UsedBytes: 2 * gib}}, map[string]int64{"gpu0": 1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

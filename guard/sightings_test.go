@@ -17,11 +17,13 @@ func TestSightings(t *testing.T) {
 		lists []any // the process that has the PID when it is listed, or one of the words
 		want  []string
 	}{
-		"one that stays":                                {[]any{process{5, "a"}, process{5, "a"}}, []string{"a", "a"}},
-		"one that exits":                                {[]any{process{5, "a"}, process{}}, []string{"a", "was a"}},
-		"another that gets its PID":                     {[]any{process{5, "a"}, process{15, "b"}, process{15, "b"}}, []string{"a", "was a has b", "was a has b"}},
-		"another of the same place":                     {[]any{process{5, "a"}, process{15, "a"}}, []string{"a", "was a has a"}},
-		"another after nobody had it":                   {[]any{process{5, "a"}, process{}, process{25, "b"}}, []string{"a", "was a", "was a has b"}},
+		"one that stays": {[]any{process{5, "a"}, process{5, "a"}}, []string{"a", "a"}},
+		"one that exits": {[]any{process{5, "a"}, process{}}, []string{"a", "was a"}},
+		"another that gets its PID": {[]any{process{5, "a"}, process{15, "b"}, process{15, "b"}},
+			[]string{"a", "was a has b", "was a has b"}},
+		"another of the same place": {[]any{process{5, "a"}, process{15, "a"}}, []string{"a", "was a has a"}},
+		"another after nobody had it": {[]any{process{5, "a"}, process{}, process{25, "b"}},
+			[]string{"a", "was a", "was a has b"}},
 		"another after a break":                         {[]any{process{5, "a"}, away, process{25, "b"}}, []string{"a", "", "b"}},
 		"another after lists that could not be read":    {[]any{process{5, "a"}, lost, process{25, "b"}}, []string{"a", "", "was a has b"}},
 		"one that began while it was listed":            {[]any{process{10, "a"}, process{10, "a"}}, []string{"has a", "a"}},

@@ -56,10 +56,12 @@ func TestApplyOutcome(t *testing.T) {
 		want     State  // what of it changes
 		events   int
 	}{
-		"terminated":               {Outcome{Order: order, Result: Terminated}, "", State{Settling: true, Terminations: counted, PendingRelease: pending}, 1},
-		"a whole container":        {Outcome{Order: whole, Result: Terminated}, "", State{Settling: true, Terminations: counted}, 1},
-		"a dry run counts":         {Outcome{Order: order, Result: DryRun}, "", State{Settling: true, Terminations: counted}, 1},
-		"a timeout counts":         {Outcome{Order: order, Result: TimedOut, Reason: "it hangs"}, "", State{Settling: true, Terminations: counted}, 1},
+		"terminated": {Outcome{Order: order, Result: Terminated},
+			"", State{Settling: true, Terminations: counted, PendingRelease: pending}, 1},
+		"a whole container": {Outcome{Order: whole, Result: Terminated}, "", State{Settling: true, Terminations: counted}, 1},
+		"a dry run counts":  {Outcome{Order: order, Result: DryRun}, "", State{Settling: true, Terminations: counted}, 1},
+		"a timeout counts": {Outcome{Order: order, Result: TimedOut, Reason: "it hangs"},
+			"", State{Settling: true, Terminations: counted}, 1},
 		"gone needs no pause":      {Outcome{Order: order, Result: Gone, Reason: "it has exited"}, "", State{}, 1},
 		"denied is reported":       {Outcome{Order: order, Result: Denied, Reason: "not permitted"}, "", State{Settling: true}, 1},
 		"denied is reported once":  {Outcome{Order: order, Result: Denied, Reason: "not permitted"}, "not permitted", State{Settling: true}, 0},

@@ -26,10 +26,13 @@ func TestEvaluateUsage(t *testing.T) {
 		"a container that uses nothing has no usage": {nil, Sample{}, trusted(), nil},
 		"one that begins to use the device":          {nil, Sample{}, trusted(python(214, 9)), []bool{true}},
 		"one on an untrusted list":                   {nil, Sample{}, untrusted(python(214, 9)), []bool{false}},
-		"one that was over and stays":                {[]Usage{over}, Sample{Devices: []Device{{ID: "gpu0"}}}, trusted(python(214, 9)), []bool{true}},
-		"one whose list is old news":                 {[]Usage{over}, Sample{Devices: []Device{{ID: "gpu0"}}}, reading{Device: Device{ID: "gpu0"}}, []bool{true}},
-		"one whose device was not read":              {[]Usage{over}, Sample{}, reading{}, []bool{false}},
-		"one while the sampler fails":                {[]Usage{over}, Sample{Fault: "hung", Devices: []Device{{ID: "gpu0"}}}, untrusted(), []bool{false}},
+		"one that was over and stays": {[]Usage{over},
+			Sample{Devices: []Device{{ID: "gpu0"}}}, trusted(python(214, 9)), []bool{true}},
+		"one whose list is old news": {[]Usage{over}, Sample{Devices: []Device{{ID: "gpu0"}}},
+			reading{Device: Device{ID: "gpu0"}}, []bool{true}},
+		"one whose device was not read": {[]Usage{over}, Sample{}, reading{}, []bool{false}},
+		"one while the sampler fails": {[]Usage{over},
+			Sample{Fault: "hung", Devices: []Device{{ID: "gpu0"}}}, untrusted(), []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +88,8 @@ func TestMeasure(t *testing.T) {
 	} {
 		reading := trusted(python(214, tc.gibs))
 		got := before.measure(reading)
-		want := Usage{Container: "trainer", Device: "gpu0", MeasuredAt: reading.taken, UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate,
+		want := Usage{Container: "trainer", Device: "gpu0", MeasuredAt: reading.taken,
+			UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate,
 			ListedBytes: tc.gibs * gib, Processes: []Process{python(214, tc.gibs)}}
 		equal(t, name, got, want)
 	}
@@ -99,14 +103,18 @@ func TestUsedBytes(t *testing.T) {
 		device Device
 		want   int64
 	}{
-		"nothing":                              {Device{}, 0},
-		"the sum of its processes":             {Device{Processes: []Process{python(214, 3), python(215, 2), other}}, 5},
-		"a blank counts nothing":               {Device{Processes: []Process{python(214, 3), blank}}, 3},
-		"no more than is in use":               {Device{UsedBytes: 4 * gib, Processes: []Process{python(214, 3), python(215, 3)}}, 4},
-		"no more than is charged":              {Device{Processes: []Process{python(214, 3), python(215, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 4 * gib}}}, 4},
-		"the charge of a cgroup that it chose": {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: gib}}}, 3},
-		"the charge of another":                {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "scorer", UsedBytes: gib}}}, 3},
-		"a charge above the figures":           {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 9 * gib}}}, 3},
+		"nothing":                  {Device{}, 0},
+		"the sum of its processes": {Device{Processes: []Process{python(214, 3), python(215, 2), other}}, 5},
+		"a blank counts nothing":   {Device{Processes: []Process{python(214, 3), blank}}, 3},
+		"no more than is in use":   {Device{UsedBytes: 4 * gib, Processes: []Process{python(214, 3), python(215, 3)}}, 4},
+		"no more than is charged": {Device{Processes: []Process{python(214, 3), python(215, 3)},
+			Charges: []Charge{{Container: "trainer", UsedBytes: 4 * gib}}}, 4},
+		"the charge of a cgroup that it chose": {Device{Processes: []Process{python(214, 3)},
+			Charges: []Charge{{Container: "trainer", UsedBytes: gib}}}, 3},
+		"the charge of another": {Device{Processes: []Process{python(214, 3)},
+			Charges: []Charge{{Container: "scorer", UsedBytes: gib}}}, 3},
+		"a charge above the figures": {Device{Processes: []Process{python(214, 3)},
+			Charges: []Charge{{Container: "trainer", UsedBytes: 9 * gib}}}, 3},
 	} {
 		equal(t, name, usedBytes(tc.device, "trainer", 0), tc.want*gib)
 	}
@@ -152,8 +160,9 @@ func TestWarn(t *testing.T) {
 			[]EventKind{NearLimit}},
 		"at the limit once":      {with(8*gib, nil), with(8*gib, func(u *Usage) { u.NearLimit = 1 }), nil},
 		"over the limit at once": {with(9*gib, nil), with(9*gib, func(u *Usage) { u.NearLimit, u.Warned = 1, true }), []EventKind{NearLimit}},
-		"warned before":          {with(9*gib, func(u *Usage) { u.Warned = true }), with(9*gib, func(u *Usage) { u.NearLimit, u.Warned = 1, true }), nil},
-		"below, never warned":    {with(low, func(u *Usage) { u.NearLimit = 1 }), with(low, nil), nil},
+		"warned before": {with(9*gib, func(u *Usage) { u.Warned = true }),
+			with(9*gib, func(u *Usage) { u.NearLimit, u.Warned = 1, true }), nil},
+		"below, never warned": {with(low, func(u *Usage) { u.NearLimit = 1 }), with(low, nil), nil},
 		"a little below": {with(8*gib*94/100, func(u *Usage) { u.Warned, u.BelowSince = true, epoch }),
 			with(8*gib*94/100, func(u *Usage) { u.Warned = true }), nil},
 		"clearly below": {with(low, func(u *Usage) { u.Warned = true }), with(low, func(u *Usage) { u.Warned, u.BelowSince = true, epoch }), nil},

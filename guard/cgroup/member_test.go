@@ -17,8 +17,10 @@ const (
 // v1 is the text of a cgroup v1 node, where every controller has the same path.
 func v1(at string) string {
 	var text strings.Builder
-	for _, controllers := range []string{"12:rdma:/", "11:memory:" + at, "10:pids:" + at, "9:freezer:" + at, "8:blkio:" + at, "7:devices:" + at,
-		"6:net_cls,net_prio:" + at, "5:cpu,cpuacct:" + at, "4:hugetlb:" + at, "3:cpuset:" + at, "2:perf_event:" + at, "1:name=systemd:" + at, "0::/"} {
+	for _, controllers := range []string{"12:rdma:/", "11:memory:" + at, "10:pids:" + at,
+		"9:freezer:" + at, "8:blkio:" + at, "7:devices:" + at,
+		"6:net_cls,net_prio:" + at, "5:cpu,cpuacct:" + at, "4:hugetlb:" + at, "3:cpuset:" + at,
+		"2:perf_event:" + at, "1:name=systemd:" + at, "0::/"} {
 		text.WriteString(controllers + "\n")
 	}
 	return text.String()
@@ -34,16 +36,23 @@ func TestMemberOf(t *testing.T) {
 		{"v1, cgroupfs, containerd", v1("/kubepods/burstable/pod" + pod + "/" + trainer), pod, trainer},
 		{"v1, cgroupfs, guaranteed", v1("/kubepods/pod" + pod + "/" + trainer), pod, trainer},
 		{"v1, cgroupfs, CRI-O", v1("/kubepods/besteffort/pod" + pod + "/crio-" + trainer), pod, trainer},
-		{"v1, systemd, containerd", v1("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"), pod, trainer},
+		{"v1, systemd, containerd",
+			v1("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"),
+			pod, trainer},
 		{"v1, systemd, guaranteed", v1("/kubepods.slice/kubepods-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"), pod, trainer},
-		{"v1, systemd, docker", v1("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/docker-" + trainer + ".scope"), pod, trainer},
+		{"v1, systemd, docker",
+			v1("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/docker-" + trainer + ".scope"), pod, trainer},
 		{"v1, kubelet with systemd, containerd without",
 			v1("/system.slice/containerd.service/kubepods-burstable-pod" + podU + ".slice:cri-containerd:" + trainer), pod, trainer},
 		{"v1, private cgroup namespace", v1("/../../besteffort/pod" + pod + "/" + trainer), pod, trainer},
-		{"v2, systemd, containerd", v2("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"), pod, trainer},
-		{"v2, systemd, CRI-O", v2("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/crio-" + trainer + ".scope"), pod, trainer},
+		{"v2, systemd, containerd",
+			v2("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"),
+			pod, trainer},
+		{"v2, systemd, CRI-O",
+			v2("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/crio-" + trainer + ".scope"), pod, trainer},
 		{"v2, systemd, CRI-O with crun's own cgroup",
-			v2("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/crio-" + trainer + ".scope/container"), pod, trainer},
+			v2("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/crio-" + trainer + ".scope/container"),
+			pod, trainer},
 		{"v2, cgroupfs", v2("/kubepods/besteffort/pod" + pod + "/" + trainer), pod, trainer},
 		{"v2, cgroupfs, crun's own cgroup", v2("/kubepods/besteffort/pod" + pod + "/" + trainer + "/container"), pod, trainer},
 		{"v2, kind", v2("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + podU +
@@ -51,7 +60,8 @@ func TestMemberOf(t *testing.T) {
 		{"v2, a kubelet with a root cgroup of its own", v2("/k8s/kubepods/burstable/pod" + pod + "/" + trainer), pod, trainer},
 		{"v2, private cgroup namespace, cgroupfs, same class", v2("/../../pod" + pod + "/" + trainer), pod, trainer},
 		{"v2, private cgroup namespace, cgroupfs, other class", v2("/../../../burstable/pod" + pod + "/" + trainer), pod, trainer},
-		{"v2, private cgroup namespace, systemd", v2("/../../../kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"), pod, trainer},
+		{"v2, private cgroup namespace, systemd",
+			v2("/../../../kubepods-besteffort.slice/kubepods-besteffort-pod" + podU + ".slice/cri-containerd-" + trainer + ".scope"), pod, trainer},
 		{"v2, private cgroup namespace, crun's own cgroup", v2("/../../../pod" + pod + "/crio-" + trainer + ".scope/container"), pod, trainer},
 		{"user namespace: nothing differs", v2("/kubepods/pod" + pod + "/" + trainer + "/init.scope"), pod, trainer},
 		{"a static pod", v2("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" + trainer), "0123456789abcdef0123456789abcdef", trainer},
@@ -59,12 +69,15 @@ func TestMemberOf(t *testing.T) {
 		{"docker in a pod", v1("/kubepods/burstable/pod" + pod + "/" + trainer + "/docker/" + other), pod, trainer},
 		{"a cluster in a pod: the outermost pod counts",
 			v2("/kubepods/burstable/pod" + pod + "/" + trainer + "/kubelet/kubepods/besteffort/pod" + another + "/" + other), pod, trainer},
-		{"a cgroup of the tenant's that is called like another's pod", v2("/kubepods/pod" + pod + "/" + trainer + "/kubepods/pod" + another + "/" + other), pod, trainer},
+		{"a cgroup of the tenant's that is called like another's pod",
+			v2("/kubepods/pod" + pod + "/" + trainer + "/kubepods/pod" + another + "/" + other), pod, trainer},
 		{"a removed cgroup", v2("/kubepods/pod" + pod + "/" + trainer + " (deleted)"), pod, trainer},
 		{"v1 and a v2 tree that agree", v1("/kubepods/pod"+pod+"/"+trainer) + v2("/kubepods/pod"+pod+"/"+trainer), pod, trainer},
 
-		{"hierarchies of two containers", "11:memory:/kubepods/pod" + pod + "/" + trainer + "\n10:pids:/kubepods/pod" + pod + "/" + other + "\n", "", ""},
-		{"hierarchies of two pods", "11:memory:/kubepods/pod" + pod + "/" + trainer + "\n10:pids:/kubepods/pod" + another + "/" + trainer + "\n", "", ""},
+		{"hierarchies of two containers",
+			"11:memory:/kubepods/pod" + pod + "/" + trainer + "\n10:pids:/kubepods/pod" + pod + "/" + other + "\n", "", ""},
+		{"hierarchies of two pods",
+			"11:memory:/kubepods/pod" + pod + "/" + trainer + "\n10:pids:/kubepods/pod" + another + "/" + trainer + "\n", "", ""},
 		{"a process of the node", v2("/system.slice/containerd.service"), "", ""},
 		{"a user's session", v2("/user.slice/user-1000.slice/session-3.scope"), "", ""},
 		{"the first process", v2("/init.scope"), "", ""},
@@ -95,7 +108,8 @@ func TestMemberOfNobody(t *testing.T) {
 	if _, err := MemberOf(v2("/system.slice")); !errors.Is(err, ErrNoPod) {
 		t.Errorf("a process of the node: %v", err)
 	}
-	if _, err := MemberOf("1:a:/kubepods/pod" + pod + "/" + trainer + "\n2:b:/kubepods/pod" + pod + "/" + other + "\n"); !errors.Is(err, errDisagree) {
+	if _, err := MemberOf("1:a:/kubepods/pod" + pod + "/" + trainer + "\n2:b:/kubepods/pod" + pod +
+		"/" + other + "\n"); !errors.Is(err, errDisagree) {
 		t.Errorf("a process of two containers: %v", err)
 	}
 }

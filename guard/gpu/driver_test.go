@@ -233,9 +233,14 @@ func TestActivities(t *testing.T) {
 		usage string
 		want  []guard.Activity
 	}{
-		{"own", []guard.Activity{{Device: id, Complete: true, Ran: map[int]bool{pid: true}, Utilizations: ran, Sampled: map[int]bool{pid: true}}}},
-		{"node", []guard.Activity{{Device: id, Ran: map[int]bool{pid: true, 645400: true}, Utilizations: ran, Sampled: map[int]bool{pid: true, 645400: true}}}}, // a process that is not listed
-		{"trace", []guard.Activity{{Device: id, Complete: true, Utilizations: []guard.Utilization{{Device: id, PID: pid}}, Sampled: map[int]bool{pid: true}}}},  // of less than a percent
+		{"own",
+			[]guard.Activity{{Device: id, Complete: true, Ran: map[int]bool{pid: true}, Utilizations: ran, Sampled: map[int]bool{pid: true}}}},
+		// a process that is not listed
+		{"node", []guard.Activity{{Device: id, Ran: map[int]bool{pid: true, 645400: true},
+			Utilizations: ran, Sampled: map[int]bool{pid: true, 645400: true}}}},
+		// of less than a percent
+		{"trace", []guard.Activity{{Device: id, Complete: true, Utilizations: []guard.Utilization{{Device: id, PID: pid}},
+			Sampled: map[int]bool{pid: true}}}},
 		{"none", []guard.Activity{{Device: id, Complete: true}}},
 		{"unnamed", nil}, // a driver that does not attribute use
 		{"off", nil},
@@ -268,7 +273,8 @@ func TestOlder(t *testing.T) {
 		want bool
 	}{
 		{"535.104.12", FirstInPod, true}, {"560.35.03", FirstInPod, true}, {"565.57.01", FirstInPod, false},
-		{"565.57", FirstInPod, true}, {"570.1", FirstInPod, false}, {"1000.1", FirstInPod, false}, {"", FirstInPod, true}, {"new", FirstInPod, true},
+		{"565.57", FirstInPod, true}, {"570.1", FirstInPod, false}, {"1000.1", FirstInPod, false},
+		{"", FirstInPod, true}, {"new", FirstInPod, true},
 	} {
 		if got := Older(tc.a, tc.b); got != tc.want {
 			t.Errorf("Older(%q, %q) = %v", tc.a, tc.b, got)

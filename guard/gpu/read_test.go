@@ -34,19 +34,23 @@ func TestRead(t *testing.T) {
 		config fakegpu.Config
 		want   string
 	}{
-		"compute processes":                         {two, fakegpu.Config{}, "0000 5300/81920 a=5000 b=300\n"},
-		"graphics processes":                        {[]string{"gpu0=5000MiB", "gpu0=300MiB/G"}, fakegpu.Config{}, "0000 5300/81920 a=5000 b=300\n"},
+		"compute processes": {two, fakegpu.Config{}, "0000 5300/81920 a=5000 b=300\n"},
+		"graphics processes": {[]string{"gpu0=5000MiB", "gpu0=300MiB/G"},
+			fakegpu.Config{}, "0000 5300/81920 a=5000 b=300\n"},
 		"duplicates count once, with all they hold": {two, faulty(fakegpu.Fault{Duplicates: true}), "0000 5300/81920 a=5000 b=300\n"},
 		"all ones is no figure":                     {two, faulty(fakegpu.Fault{Figures: "all-ones"}), "0000 5300/81920 a= b=\n"},
 		"zero is no figure":                         {two, faulty(fakegpu.Fault{Figures: "zero"}), "0000 5300/81920 a= b=\n"},
 		"more than the device has is no figure":     {[]string{"gpu0=90000MiB"}, fakegpu.Config{}, "0000 81920/81920 a=\n"},
 		"MPS clients in both lists":                 {clients, fakegpu.Config{}, "0000 5300/81920 a=5000mps b=300mps\n"},
 		"MPS clients in the MPS list alone":         {clients, faulty(fakegpu.Fault{MPSClients: "mps"}), "0000 5300/81920 a=5000mps b=300mps\n"},
-		"exclusive compute mode means MPS":          {two, fakegpu.Config{ComputeMode: "exclusive-process"}, "0000 5300/81920 a=5000mps b=300mps\n"},
-		"a list that grows while it is read": {two, faulty(fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "INSUFFICIENT_SIZE", Times: 3}}}),
+		"exclusive compute mode means MPS": {two, fakegpu.Config{ComputeMode: "exclusive-process"},
+			"0000 5300/81920 a=5000mps b=300mps\n"},
+		"a list that grows while it is read": {two,
+			faulty(fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "INSUFFICIENT_SIZE", Times: 3}}}),
 			"0000 5300/81920 a=5000 b=300\n"},
 		"lists not supported": {two, faulty(failing("NOT_SUPPORTED", lists)), noList + "Not Supported: this device does not report it\n"},
-		"no permission":       {two, faulty(failing("NO_PERMISSION", lists)), noList + "Insufficient Permissions: the container may not read this device\n"},
+		"no permission": {two, faulty(failing("NO_PERMISSION", lists)),
+			noList + "Insufficient Permissions: the container may not read this device\n"},
 		"a transient failure": {two, faulty(failing("UNKNOWN", lists)), noList + "Unknown Error\n"},
 		"a lost device": {two, faulty(failing("GPU_IS_LOST", total, lists)),
 			"0000 0/0 fault read the memory of GPU-00000000-0000-4000-8000-000000000000: GPU is lost: the device has fallen off the bus; the device plugin deals with it\n"},
@@ -57,7 +61,8 @@ func TestRead(t *testing.T) {
 			"0000 5300/81920 fault driver 560.35.03 does not report to a pod what its processes use; 565.57.01 and newer do\n"},
 		"two devices": {append(two, "gpu1=10MiB"), fakegpu.Config{Devices: 2}, "0000 5300/81920 a=5000 b=300\n0001 10/81920 c=10\n"},
 		"MIG instances in place of their device, which is shut": {[]string{"gpu0.1=2GiB"},
-			faulty(fakegpu.Fault{Memory: 40 * fakegpu.GiB, MIG: []string{"1g.10gb", "1g.10gb"}, Closed: true}), "0000 0/9728\n0001 2048/9728 a=2048\n"},
+			faulty(fakegpu.Fault{Memory: 40 * fakegpu.GiB, MIG: []string{"1g.10gb", "1g.10gb"}, Closed: true}),
+			"0000 0/9728\n0001 2048/9728 a=2048\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, tc.config)

@@ -26,7 +26,8 @@ func anyReading(r *rand.Rand, at time.Time) (reading Reading, gap time.Duration)
 	if r.IntN(50) == 0 {
 		d.Fault = "it is lost"
 	}
-	reading = Reading{At: at.Add(gap), Sample: node.Sample{Devices: []node.Device{d}}, Activities: []guard.Activity{a}, Promised: func(string) bool { return true }}
+	reading = Reading{At: at.Add(gap), Sample: node.Sample{Devices: []node.Device{d}},
+		Activities: []guard.Activity{a}, Promised: func(string) bool { return true }}
 	if r.IntN(50) == 0 {
 		reading.Activities = nil
 	}
@@ -35,7 +36,8 @@ func anyReading(r *rand.Rand, at time.Time) (reading Reading, gap time.Duration)
 
 func anyPod() Pod {
 	p := Pod{Pod: node.Pod{UID: "u-1", Containers: map[string]string{"id-a": "a", "id-b": "b"}}, Usages: []guard.Usage{{Device: "gpu0"}}}
-	p.Limits = limits.Limits{IdleReport: time.Minute, IdleTerminate: 2 * time.Minute, Containers: []limits.Container{{Name: "a", GPUs: 1}, {Name: "b", GPUs: 1}}}
+	p.Limits = limits.Limits{IdleReport: time.Minute, IdleTerminate: 2 * time.Minute,
+		Containers: []limits.Container{{Name: "a", GPUs: 1}, {Name: "b", GPUs: 1}}}
 	return p
 }
 

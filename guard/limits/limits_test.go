@@ -156,15 +156,19 @@ func TestFromEnvErrors(t *testing.T) {
 			[]string{"read GPUSLICE_GUARD_POLICY", "read GPUSLICE_GUARD_NODE"},
 		},
 		"bad containers, each reported": {
-			with(Variable{ContainersVariable, `[{"name":"A","slice":5},{"name":"b"},{"name":"c","slice":5,"limit":4,"gpus":-1},{"name":"c","slice":1}]`}),
-			[]string{"containers[0].name", "containers[1].slice", "containers[2].limit", "containers[2].gpus", "containers[3].name: \"c\" is there twice"},
+			with(Variable{ContainersVariable,
+				`[{"name":"A","slice":5},{"name":"b"},{"name":"c","slice":5,"limit":4,"gpus":-1},{"name":"c","slice":1}]`}),
+			[]string{"containers[0].name", "containers[1].slice", "containers[2].limit",
+				"containers[2].gpus", "containers[3].name: \"c\" is there twice"},
 		},
 		"bad settings, each reported": {
-			with(Variable{PolicyVariable, `{"act":"never","warnPercent":0,"interval":"1s","fastInterval":"2s","maxTerminations":0,"terminate":"","terminationWindow":"0s"}`}),
+			with(Variable{PolicyVariable,
+				`{"act":"never","warnPercent":0,"interval":"1s","fastInterval":"2s","maxTerminations":0,"terminate":"","terminationWindow":"0s"}`}),
 			[]string{"act: ", "warnPercent: 0", "fastInterval: 2s is longer", "maxTerminations: 0", "terminate: ", "terminationWindow: 0s"},
 		},
 		"bad node, each reported": {
-			with(Variable{NodeVariable, `{"mpsPipeDirectory":"tmp","mpsControl":"/a/$(B)","minDeviceBytes":2,"maxDeviceBytes":1,"minDriver":"new","metricsPort":70000}`}),
+			with(Variable{NodeVariable,
+				`{"mpsPipeDirectory":"tmp","mpsControl":"/a/$(B)","minDeviceBytes":2,"maxDeviceBytes":1,"minDriver":"new","metricsPort":70000}`}),
 			[]string{"mpsPipeDirectory", "mpsControl", "minDeviceBytes", "minDriver", "metricsPort"},
 		},
 		"a daemon expected nowhere": {with(Variable{NodeVariable, `{"expectMPS":true}`}), []string{"needs mpsPipeDirectory"}},

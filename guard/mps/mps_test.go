@@ -82,15 +82,20 @@ func TestTerminate(t *testing.T) {
 		reason   string
 	}{
 		"the pod's only client": {one, order, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\n", ""},
-		"a client listed on two devices is one": {one + "1024 900 4026531836 ./train\n", order, limits.MPSTerminationObserve, "", guard.Terminated,
+		"a client listed on two devices is one": {one + "1024 900 4026531836 ./train\n", order,
+			limits.MPSTerminationObserve, "", guard.Terminated,
 			"ps\nterminate_client 900 1024\n", ""},
-		"two clients, one to go":             {two, order, limits.MPSTerminationObserve, "", guard.Skipped, "", "2 clients of this pod"},
-		"two clients, both to go":            {two, container, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
-		"a process beside it":                {one, crowd, limits.MPSTerminationObserve, "", guard.Skipped, "", "other processes on its devices"},
-		"one that evaded the daemon":         {"2048 900 4026530000 ./neighbor\n", order, limits.MPSTerminationObserve, "", guard.Terminated, "ps\n", ""},
-		"one that may be a client elsewhere": {"2048 900 4026530000 ./neighbor\n", nested, limits.MPSTerminationObserve, "", guard.Skipped, "", "under another PID namespace"},
-		"a daemon that leaves clients out":   {one, order, limits.MPSTerminationObserve, "mute", guard.Skipped, "", "answered nothing"},
-		"a dead daemon":                      {one, order, limits.MPSTerminationObserve, "dead", guard.Skipped, "", "Cannot find MPS control daemon"},
+		"two clients, one to go": {two, order, limits.MPSTerminationObserve, "", guard.Skipped, "", "2 clients of this pod"},
+		"two clients, both to go": {two, container, limits.MPSTerminationObserve, "", guard.Terminated,
+			"ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
+		"a process beside it": {one, crowd, limits.MPSTerminationObserve, "", guard.Skipped, "", "other processes on its devices"},
+		"one that evaded the daemon": {"2048 900 4026530000 ./neighbor\n", order,
+			limits.MPSTerminationObserve, "", guard.Terminated, "ps\n", ""},
+		"one that may be a client elsewhere": {"2048 900 4026530000 ./neighbor\n", nested, limits.MPSTerminationObserve, "",
+			guard.Skipped, "", "under another PID namespace"},
+		"a daemon that leaves clients out": {one, order, limits.MPSTerminationObserve, "mute", guard.Skipped, "", "answered nothing"},
+		"a dead daemon": {one, order, limits.MPSTerminationObserve, "dead",
+			guard.Skipped, "", "Cannot find MPS control daemon"},
 		"a daemon that does not answer":      {one, order, limits.MPSTerminationObserve, "slow", guard.Skipped, "", "no answer within"},
 		"a dead daemon, where policy signal": {one, order, limits.MPSTerminationSignal, "dead", guard.Terminated, "", ""},
 		"two clients, where policy signals":  {two, order, limits.MPSTerminationSignal, "", guard.Terminated, "ps\n", ""},
@@ -142,7 +147,8 @@ func TestParseClients(t *testing.T) {
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, text := range []string{"nonsense\n", "PID SERVER NAMESPACE\nx 1 2\n", "PID SERVER NAMESPACE\n1 x 2\n", "PID SERVER NAMESPACE\n1 2 x\n", "PID SERVER NAMESPACE\n1\n"} {
+	for _, text := range []string{"nonsense\n", "PID SERVER NAMESPACE\nx 1 2\n", "PID SERVER NAMESPACE\n1 x 2\n",
+		"PID SERVER NAMESPACE\n1 2 x\n", "PID SERVER NAMESPACE\n1\n"} {
 		if got, err := parseClients(text); err == nil {
 			t.Errorf("%q was read as %+v", text, got)
 		}

@@ -33,7 +33,8 @@ func TestLateness(t *testing.T) {
 		{"late after a minute in time", latePeriod, []limits.Limits{often}, true},
 	} {
 		at = at.Add(step.after)
-		if got := l.Sampled(at, step.pods); (got != "") != step.reported || got != "" && !strings.Contains(got, guard.FormatDuration(step.after)) {
+		if got := l.Sampled(at, step.pods); (got != "") != step.reported ||
+			got != "" && !strings.Contains(got, guard.FormatDuration(step.after)) {
 			t.Errorf("%s: %q", step.name, got)
 		}
 	}

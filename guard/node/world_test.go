@@ -96,14 +96,16 @@ func newWorld(seed uint64) *world {
 func (w *world) chance(percent int) bool { return !w.still && w.r.IntN(100) < percent }
 
 func (w *world) addPod() {
-	p := &pod{uid: fmt.Sprintf("%08x-0000-4000-8000-000000000000", w.r.Uint32()), promised: w.chance(80), ids: map[string]string{}, reported: map[string]string{}}
+	p := &pod{uid: fmt.Sprintf("%08x-0000-4000-8000-000000000000", w.r.Uint32()), promised: w.chance(80), ids: map[string]string{},
+		reported: map[string]string{}}
 	p.limits = limits.Default()
 	p.limits.Grace, p.limits.Settle, p.limits.TermGrace = 500*time.Millisecond, time.Second, 0
 	if w.chance(30) {
 		p.limits.TermGrace = time.Second
 	}
 	for _, name := range []string{"trainer", "scorer"}[:1+w.r.IntN(2)] {
-		p.limits.Containers = append(p.limits.Containers, limits.Container{Name: name, SliceBytes: 8 * gib, LimitBytes: 8 * gib, GPUs: 1 + w.r.IntN(2)})
+		p.limits.Containers = append(p.limits.Containers,
+			limits.Container{Name: name, SliceBytes: 8 * gib, LimitBytes: 8 * gib, GPUs: 1 + w.r.IntN(2)})
 		w.restart(p, name)
 	}
 	w.restart(p, "sidecar")
@@ -459,7 +461,8 @@ func (h *handle) Signal(sig syscall.Signal) error {
 	h.signaled++
 	over := h.over[h.process.at] || h.truth()[h.process.at] // what the pod is promised may have changed to and fro
 	if !over && time.Since(h.began[h.process.at]) > terminationTime && h.violation == "" {
-		h.violation = fmt.Sprintf("%s to pid %d in %v at step %d, which had been signaled %v before\n%s", sig, h.process.pid, h.process.at, h.steps,
+		h.violation = fmt.Sprintf("%s to pid %d in %v at step %d, which had been signaled %v before\n%s",
+			sig, h.process.pid, h.process.at, h.steps,
 			time.Since(h.began[h.process.at]), h.account(h.process.at.pod))
 	}
 	if over {

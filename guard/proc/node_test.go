@@ -154,7 +154,8 @@ func TestNodeDoesNotTerminate(t *testing.T) {
 	if out := terminate(t, &Terminator{Processes: theirs}, order); out.Result != guard.Gone {
 		t.Errorf("another process with its PID: %+v", out)
 	}
-	if out := terminate(t, &Terminator{Processes: theirs}, guard.Order{Kind: guard.TerminateContainer, Container: "scorer"}); out.Result != guard.Gone {
+	if out := terminate(t, &Terminator{Processes: theirs},
+		guard.Order{Kind: guard.TerminateContainer, Container: "scorer"}); out.Result != guard.Gone {
 		t.Errorf("a container that does not run: %+v", out)
 	}
 	unharmed(t, neighbor)

@@ -153,7 +153,8 @@ func TestShared(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "1", "1 (x", "x (a) S 1 2", "1 (a) S 0 1 2 3", strings.Replace(fullStat(1, "a", "S", 0, "x"), "x", "-", 1)} {
+	for _, text := range []string{"", "1", "1 (x", "x (a) S 1 2", "1 (a) S 0 1 2 3",
+		strings.Replace(fullStat(1, "a", "S", 0, "x"), "x", "-", 1)} {
 		if s, err := parseStat(text); err == nil {
 			t.Errorf("%q was read as %+v", text, s)
 		}

@@ -84,7 +84,8 @@ type sessions struct {
 
 func (s sessions) Read(process, file string) (string, error) {
 	if process == "self" && file != "stat" {
-		return map[string]string{"cgroup": "0::/\n", "mountinfo": "40 31 8:1 /pods/0aa1/containers/gpuslice-guard/00 /dev/termination-log rw\n"}[file], nil
+		return map[string]string{"cgroup": "0::/\n",
+			"mountinfo": "40 31 8:1 /pods/0aa1/containers/gpuslice-guard/00 /dev/termination-log rw\n"}[file], nil
 	}
 	container := s.containers[s.session(process)]
 	switch {
@@ -184,7 +185,8 @@ func TestTerminateWithoutItsFirstThread(t *testing.T) {
 		table, order := pod(t, map[string]*process{"trainer": p})
 		o := order("trainer")
 		o.Kind = kind
-		if out := terminate(t, &Terminator{Processes: table, TermGrace: 5 * time.Second}, o); out.Result != guard.Terminated || out.Signal != "SIGTERM" {
+		if out := terminate(t, &Terminator{Processes: table, TermGrace: 5 * time.Second}, o); out.Result != guard.Terminated ||
+			out.Signal != "SIGTERM" {
 			t.Errorf("%s: got %+v", what, out)
 		}
 		if left := table.members("/../trainer"); len(left) != 0 {
@@ -214,7 +216,8 @@ func TestTerminateSIGKILLAfterGracePeriod(t *testing.T) {
 	table, order := pod(t, map[string]*process{"trainer": start(t, "ignores")})
 	began := time.Now()
 	out := terminate(t, &Terminator{Processes: table, TermGrace: 300 * time.Millisecond}, order("trainer"))
-	if took := time.Since(began); out.Result != guard.Terminated || out.Signal != "SIGKILL" || took < 300*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(began); out.Result != guard.Terminated || out.Signal != "SIGKILL" ||
+		took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %+v after %s", out, took)
 	}
 }
@@ -293,7 +296,8 @@ func TestTerminateExitedTarget(t *testing.T) {
 // TestTerminateReallyReusedPID makes the kernel hand the victim's PID to an
 // unrelated process between sample and signal.
 func TestTerminateReallyReusedPID(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "a PID that is used again", Outcome: abuse.Contained, Words: "the new process is not signaled"})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A27", Attack: "a PID that is used again", Outcome: abuse.Contained, Words: "the new process is not signaled"})
 	if err := os.WriteFile(lastPID, []byte("300"), 0); err != nil {
 		t.Skipf("cannot choose the next PID: %v (needs root)", err)
 	}

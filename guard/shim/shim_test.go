@@ -23,7 +23,8 @@ func TestPythons(t *testing.T) {
 		t.Run(python, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), active[0], filepath.Join("testdata", "test_shim.py"))
-			cmd.Env = append(os.Environ(), "PYTHONS="+python, "OLD_PYTHONS="+strings.Join(old, ":"), "PYTHONDONTWRITEBYTECODE=1", "TMPDIR="+t.TempDir())
+			cmd.Env = append(os.Environ(), "PYTHONS="+python, "OLD_PYTHONS="+strings.Join(old, ":"),
+				"PYTHONDONTWRITEBYTECODE=1", "TMPDIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil {
@@ -41,7 +42,8 @@ func TestPythons(t *testing.T) {
 func pythons() (active, old []string) {
 	names := strings.Split(os.Getenv("PYTHONS"), ":")
 	if names[0] == "" {
-		names, _ = filepath.Glob(filepath.Join(cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(os.Getenv("HOME"), ".pyenv")), "versions", "*", "bin", "python"))
+		names, _ = filepath.Glob(filepath.Join(cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(os.Getenv("HOME"), ".pyenv")),
+			"versions", "*", "bin", "python"))
 		names = append([]string{"python3", "python2"}, names...)
 	}
 	found := map[int]string{} // by 100 times the major version, and the minor one

@@ -27,13 +27,16 @@ func TestUsed(t *testing.T) {
 		{"an old measurement", now.Add(-time.Minute), now, node.Sample{Taken: now}, map[string]int64{}},
 		{"an old sample", now, now.Add(-time.Minute), node.Sample{Taken: now}, map[string]int64{}},
 		{"nothing could be read", now, now, node.Sample{Taken: now, Fault: "no driver"}, map[string]int64{}},
-		{"another device could not be read", now, now, node.Sample{Taken: now, Devices: []node.Device{{Device: guard.Device{Fault: "lost"}}}}, map[string]int64{}},
+		{"another device could not be read", now, now, node.Sample{Taken: now, Devices: []node.Device{{Device: guard.Device{Fault: "lost"}}}},
+			map[string]int64{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := New(func(string) (node.Pod, bool) { return node.Pod{}, true })
 			r.Add(node.Pod{UID: "u-2"}) // never sampled
 			record := r.Add(node.Pod{UID: "u-1"})
-			r.Observe(record, c.taken, guard.State{Usages: []guard.Usage{{Container: "a", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 1 << 20}, {Container: "b", Device: "gpu0", MeasuredAt: now, UsedBytes: 1}}})
+			r.Observe(record, c.taken,
+				guard.State{Usages: []guard.Usage{{Container: "a", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 1 << 20},
+					{Container: "b", Device: "gpu0", MeasuredAt: now, UsedBytes: 1}}})
 			r.Sample(c.last)
 			if diff := cmp.Diff(c.want, r.Report(now).Used); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -46,7 +49,9 @@ func TestUsed(t *testing.T) {
 func TestNotEnforced(t *testing.T) {
 	r := New(func(string) (node.Pod, bool) { return node.Pod{}, true })
 	r.Add(node.Pod{UID: "u-2"})
-	lost := guard.State{Devices: []guard.DeviceStatus{{Device: "gpu0", Unreliable: true, Reason: "it is lost " + strings.Repeat("°", longestReason)}}}
+	lost := guard.State{
+		Devices: []guard.DeviceStatus{{Device: "gpu0", Unreliable: true, Reason: "it is lost " + strings.Repeat("°", longestReason)}},
+	}
 	r.Observe(r.Add(node.Pod{UID: "u-1"}), time.Now(), lost)
 	got := r.Report(time.Now()).NotEnforced
 	if text := got["u-1"]; len(got) != 1 || len(text) > longestReason || !utf8.ValidString(text) || !strings.HasPrefix(text, "it is lost") {
@@ -60,7 +65,8 @@ func TestNotEnforced(t *testing.T) {
 
 // TestUse: of the pods that are promised a slice, an idle one is reported and due; a pod that is gone is not.
 func TestUse(t *testing.T) {
-	p := node.Pod{UID: "u-1", Limits: limits.Limits{IdleReport: time.Minute, IdleTerminate: 2 * time.Minute, Containers: []limits.Container{{Name: "a", GPUs: 1}}}}
+	p := node.Pod{UID: "u-1",
+		Limits: limits.Limits{IdleReport: time.Minute, IdleTerminate: 2 * time.Minute, Containers: []limits.Container{{Name: "a", GPUs: 1}}}}
 	r := New(func(uid string) (node.Pod, bool) { return p, uid == p.UID })
 	r.Add(p)
 	r.Add(node.Pod{UID: "u-2", Limits: p.Limits}) // not promised any more
