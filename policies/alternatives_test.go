@@ -28,7 +28,8 @@ func TestAlternativesCountForTheLargest(t *testing.T) {
 		asPromised bool
 	}{
 		{"", api.TierHardware, false}, {"", api.TierGuard, true}, {"", api.TierNone, true}, {"", api.TierMPS, false},
-		{"0", api.TierHardware, false}, {"x", api.TierHardware, false}, {"7", api.TierHardware, true}, {"7", api.TierGuard, true}, {"7", api.TierMPS, false},
+		{"0", api.TierHardware, false}, {"x", api.TierHardware, false}, {"7", api.TierHardware, true},
+		{"7", api.TierGuard, true}, {"7", api.TierMPS, false},
 	} {
 		in.Pod.ResourceVersion = c.version
 		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(c.tier)

@@ -22,7 +22,8 @@ import (
 // sliced is a policy under which every pod with a GPU gets a slice, and a pool for it.
 func sliced(t *testing.T) policies.Input {
 	t.Helper()
-	policy, problems := config.Parse("test", []byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"))
+	policy, problems := config.Parse("test",
+		[]byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
@@ -168,14 +169,18 @@ func TestTooManyNames(t *testing.T) {
 		if accept != "" {
 			in.Policy.Accept = []string{accept}
 		}
-		in.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "a", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem": resource.MustParse("3000")}},
-		}}}}
+		in.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "a", Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem": resource.MustParse("3000")},
+				},
+			}}}}
 		for i := range 520 {
 			in.Pod.Annotations[fmt.Sprintf("nvidia.com/container.c%d.gpu-memory.request", i)] = "8Gi"
 		}
 		d := policies.Decide(in)
-		if got := strings.Join(append(d.Warnings, d.Message()), "\n"); !strings.Contains(got, want) || (accept != "") != (d.Outcome == policies.Denied) {
+		if got := strings.Join(append(d.Warnings, d.Message()), "\n"); !strings.Contains(got, want) ||
+			(accept != "") != (d.Outcome == policies.Denied) {
 			t.Errorf("accept %q: %s, %s, want %s", accept, d.Outcome, got, want)
 		}
 	}

@@ -45,11 +45,13 @@ func oneNode(name string, labels map[string]string) pools.Pool {
 func brought(t *testing.T, more string) (policies.Input, *corev1.Pod) {
 	t.Helper()
 	p, problems := config.Parse("gpuslice-system/default", []byte(
-		"apiVersion: gpuslice.dev/v1\nmode: transparent\nenforcementMode: enforce\nstrategies: [time-slicing]\ndefaultSlice: {memory: 2Gi}\n"+more))
+		"apiVersion: gpuslice.dev/v1\nmode: transparent\nenforcementMode: enforce\nstrategies: [time-slicing]\ndefaultSlice: {memory: 2Gi}\n"+
+			more))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team"}, Spec: corev1.PodSpec{Containers: []corev1.Container{asksGPU("main")}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{asksGPU("main")}}}
 	return policies.Input{
 		Pod: pod, Policy: p, Namespace: api.Namespace{Name: "team"}, Guard: &config.GuardSettings{Image: "gpuslice/guard:1"},
 		Pools: []pools.Pool{l4("small", "NVIDIA-T4", 15360), l4("large", "NVIDIA-L4", 23034)},
@@ -58,7 +60,8 @@ func brought(t *testing.T, more string) (policies.Input, *corev1.Pod) {
 
 func asksGPU(name string) corev1.Container {
 	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
-	return corev1.Container{Name: name, Image: "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime", Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one}}
+	return corev1.Container{Name: name, Image: "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime",
+		Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one}}
 }
 
 // rewritten decides and applies.
@@ -119,9 +122,11 @@ func TestForgedPromise(t *testing.T) {
 		}{
 			"as parts of a GPU": {"8", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":8,"granule":"1Mi","replicas":8}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
 				func(*corev1.Pod) {}},
-			"as a request of a system that is not accepted": {"1", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"spellings":["kai"],"containers":[{"name":"main","gpus":1}]}}`,
+			"as a request of a system that is not accepted": {"1",
+				`{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"spellings":["kai"],"containers":[{"name":"main","gpus":1}]}}`,
 				func(p *corev1.Pod) { p.Annotations["gpu-fraction"] = "0.5" }},
-			"beside the label that opts out": {"1", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","gpus":1}]}}`,
+			"beside the label that opts out": {"1",
+				`{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","gpus":1}]}}`,
 				func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelShare: api.ShareDisabled} }},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -196,7 +201,8 @@ func TestDecideAgain(t *testing.T) {
 		in.Guard.PullSecret = "registry"
 		pod.Spec.ShareProcessNamespace, pod.Spec.RuntimeClassName = new(true), new("nvidia")
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
+		pod.Spec.Containers = append(pod.Spec.Containers,
+			corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
 		once := rewritten(t, in)
 		in.Policy.Guard.Enabled = new(false)
 		in.Pod = once
@@ -217,10 +223,13 @@ func TestDecideAgain(t *testing.T) {
 }
 func TestGuardContainer(t *testing.T) {
 	t.Run("does not get the tenant's mounts", func(t *testing.T) {
-		abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container", Outcome: abuse.Contained, Words: "the guard has none of them"})
+		abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container",
+			Outcome: abuse.Contained, Words: "the guard has none of them"})
 		in, pod := brought(t, "")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
+		pod.Spec.InitContainers = []corev1.Container{
+			{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}},
+		}
 		for _, c := range rewritten(t, in).Spec.InitContainers {
 			for _, m := range c.VolumeMounts {
 				if m.Name == "mine" || m.MountPath == "/gpuslice-guard" {
@@ -270,9 +279,11 @@ func TestGuardContainer(t *testing.T) {
 func TestEmptyNodeSelectorTerm(t *testing.T) {
 	t.Run("still matches no node", func(t *testing.T) {
 		in, pod := brought(t, "")
-		zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
+		zone := corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
+		}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
 		after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 		if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
 			t.Errorf("the terms are %v", after)

@@ -52,9 +52,12 @@ func TestClaims(t *testing.T) {
 		"memory":         deviceClass("", "device.driver == 'memory.example'"),
 		"also-memory":    deviceClass("", `device.driver=="memory.example" && device.attributes["memory.example"].type != "x"`),
 	}
-	all := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", AllocationMode: resourcev1.DeviceAllocationModeAll}}
+	all := resourcev1.DeviceRequest{
+		Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", AllocationMode: resourcev1.DeviceAllocationModeAll},
+	}
 	admin := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", Count: 1, AdminAccess: new(true)}}
-	either := resourcev1.DeviceRequest{FirstAvailable: []resourcev1.DeviceSubRequest{{DeviceClassName: "nic", Count: 9}, {DeviceClassName: "a100", Count: 2}}}
+	either := resourcev1.DeviceRequest{FirstAvailable: []resourcev1.DeviceSubRequest{{DeviceClassName: "nic", Count: 9},
+		{DeviceClassName: "a100", Count: 2}}}
 	claim := func(spec *resourcev1.ResourceClaimSpec) func(*policies.Input) {
 		return func(in *policies.Input) {
 			in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}}
@@ -102,7 +105,8 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s: holds %+v, want %d GPUs", name, h, tt.gpus)
 		}
 		in.Policy.Claims = modes.ClaimsDeny
-		if d := policies.Decide(in); (d.Outcome == policies.Denied) != (tt.gpus > 0) || tt.gpus > 0 && !strings.Contains(d.Message(), "GPUs by a claim") {
+		if d := policies.Decide(in); (d.Outcome == policies.Denied) != (tt.gpus > 0) ||
+			tt.gpus > 0 && !strings.Contains(d.Message(), "GPUs by a claim") {
 			t.Errorf("%s: %s %s", name, d.Outcome, d.Message())
 		}
 	}
@@ -117,13 +121,20 @@ func TestClosedClasses(t *testing.T) {
 		edit    func(*policies.Input)
 		want    string
 	}{
-		"denied":                    {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own}, func(in *policies.Input) { in.Policy.DeviceClasses = []string{"own"} }, "gpu.nvidia.com,mig.nvidia.com,own"},
-		"of a pool":                 {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own}, func(in *policies.Input) { in.Pools = []pools.Pool{{DeviceDriver: "memory.example"}} }, "gpu.nvidia.com,mig.nvidia.com,own"},
-		"counted":                   {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.Claims = modes.ClaimsCount }, ""},
-		"nothing is denied":         {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceAudit }, ""},
-		"warned about":              {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceWarn }, ""},
-		"off":                       {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.Mode = modes.Off }, ""},
-		"ungoverned":                {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy = nil }, ""},
+		"denied": {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own},
+			func(in *policies.Input) { in.Policy.DeviceClasses = []string{"own"} }, "gpu.nvidia.com,mig.nvidia.com,own"},
+		"of a pool": {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own},
+			func(in *policies.Input) { in.Pools = []pools.Pool{{DeviceDriver: "memory.example"}} }, "gpu.nvidia.com,mig.nvidia.com,own"},
+		"counted": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own},
+			func(in *policies.Input) { in.Policy.Claims = modes.ClaimsCount }, ""},
+		"nothing is denied": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own},
+			func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceAudit }, ""},
+		"warned about": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own},
+			func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceWarn }, ""},
+		"off": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own},
+			func(in *policies.Input) { in.Policy.Mode = modes.Off }, ""},
+		"ungoverned": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own},
+			func(in *policies.Input) { in.Policy = nil }, ""},
 		"a cluster without classes": {map[string]*resourcev1.DeviceClass{"nic": nic}, func(*policies.Input) {}, ""},
 		"too many":                  {many(400), func(*policies.Input) {}, "*"},
 		"counted, and open for claims in outages": {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) {
@@ -166,8 +177,10 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 		known bool
 		want  string
 	}{
-		"a template":          {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("nowhere")}, false, `; claim "nic" counts as GPUs, because its template "nowhere" is not found: create that first`},
-		"a claim":             {corev1.PodResourceClaim{Name: "nic", ResourceClaimName: new("nowhere")}, false, `because its ResourceClaim "nowhere" is not found`},
+		"a template": {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("nowhere")},
+			false, `; claim "nic" counts as GPUs, because its template "nowhere" is not found: create that first`},
+		"a claim": {corev1.PodResourceClaim{Name: "nic", ResourceClaimName: new("nowhere")},
+			false, `because its ResourceClaim "nowhere" is not found`},
 		"one that is there":   {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("there")}, true, ""},
 		"one of gpuslice":     {corev1.PodResourceClaim{Name: "gpuslice-main", ResourceClaimTemplateName: new("gpuslice-4096mi")}, false, ""},
 		"one that names none": {corev1.PodResourceClaim{Name: "nic"}, false, ""},
@@ -181,7 +194,8 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"nic": claimSpec()}
 			}
 			message := policies.DenyQuota(in, full).Message()
-			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") || strings.Contains(message, "counts as GPUs") != (tt.want != "") || !strings.Contains(message, tt.want) {
+			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") ||
+				strings.Contains(message, "counts as GPUs") != (tt.want != "") || !strings.Contains(message, tt.want) {
 				t.Errorf("%s, want %q", message, tt.want)
 			}
 		})
@@ -191,7 +205,9 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 func TestAnotherPodsClaim(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-4396mi"
-	theirs := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
+	theirs := &corev1.Pod{
+		Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}},
+	}
 	slice := claims.Named(theirs)[0].Spec.Spec
 	for claim, denied := range map[string]bool{"slice": true, "whole": false} {
 		in := claimInput(t)
@@ -221,7 +237,8 @@ func TestGroupedClaims(t *testing.T) {
 	if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "spec.schedulingGroup is set") {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a pod of a PodGroup whose slice is a claim", Outcome: abuse.Denied, Words: d.Message()})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A35", Attack: "a pod of a PodGroup whose slice is a claim", Outcome: abuse.Denied, Words: d.Message()})
 }
 
 // TestAnotherClaimForOwn has a pod whose slice is a claim, and which got another one in place of it.
@@ -232,7 +249,8 @@ func TestAnotherClaimForOwn(t *testing.T) {
 		spec *resourcev1.ResourceClaimSpec
 		gpus int64
 	}{
-		"all devices of a node":   {true, claimSpec(resourcev1.DeviceRequest{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll}}), 32},
+		"all devices of a node": {true, claimSpec(resourcev1.DeviceRequest{Name: "gpu",
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll}}), 32},
 		"two devices":             {true, claimSpec(exactly("gpu.nvidia.com", 2)), 2},
 		"its own":                 {true, nil, 0},
 		"not read":                {true, &resourcev1.ResourceClaimSpec{}, 0},
@@ -258,8 +276,9 @@ func TestAnotherClaimForOwn(t *testing.T) {
 			t.Errorf("%s: charged %d GPUs more (%q), want %d", name, got, in.GPUClaims().Claimed(given), tt.gpus)
 		}
 		if tt.gpus > 0 {
-			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a claim of the tenant's in place of the pod's own: " + name, Outcome: abuse.Contained,
-				Words: "quotas charge what it takes", Held: fmt.Sprintf("%d GPUs, charged", tt.gpus)})
+			abuse.Report(t,
+				abuse.Attempt{Threat: "A35", Attack: "a claim of the tenant's in place of the pod's own: " + name, Outcome: abuse.Contained,
+					Words: "quotas charge what it takes", Held: fmt.Sprintf("%d GPUs, charged", tt.gpus)})
 		}
 	}
 }

@@ -75,7 +75,8 @@ func TestCopy(t *testing.T) {
 					continue // the copy names the GPU of its slice, and its promise may be forged
 				}
 				if original.Outcome != copied.Outcome || original.Message() != copied.Message() {
-					t.Errorf("%s, %s: the original is %s (%s), its copy %s (%s)", c.s.Name, name, original.Outcome, original.Message(), copied.Outcome, copied.Message())
+					t.Errorf("%s, %s: the original is %s (%s), its copy %s (%s)", c.s.Name, name, original.Outcome,
+						original.Message(), copied.Outcome, copied.Message())
 					continue
 				}
 				if original.Promise == nil {

@@ -28,7 +28,8 @@ func livePods(t *testing.T) map[string]policies.Input {
 	ungoverned.Policy, ungoverned.Pod = nil, pod
 	audited, pod := brought(t, "")
 	audited.Policy.EnforcementMode, audited.Pod = api.EnforceAudit, pod
-	return map[string]policies.Input{"in a slice": in, "with a whole GPU": whole, "without a GPU": none, "ungoverned": ungoverned, "audited": audited}
+	return map[string]policies.Input{"in a slice": in, "with a whole GPU": whole,
+		"without a GPU": none, "ungoverned": ungoverned, "audited": audited}
 }
 
 func debugger(edit func(*corev1.EphemeralContainerCommon)) corev1.EphemeralContainer {
@@ -60,7 +61,8 @@ func TestEphemeral(t *testing.T) {
 	t.Parallel()
 	t.Run("gets no device", func(t *testing.T) {
 		t.Parallel()
-		all := []string{"A=a", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_PIPE_DIRECTORY=/x", "NVIDIA_GPU_MEMORY_LIMIT=9", "GPUSLICE_FRACTION=1", "NVIDIA_IMEX_CHANNELS=0"}
+		all := []string{"A=a", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_PIPE_DIRECTORY=/x",
+			"NVIDIA_GPU_MEMORY_LIMIT=9", "GPUSLICE_FRACTION=1", "NVIDIA_IMEX_CHANNELS=0"}
 		hidden := env("A=a", "NVIDIA_VISIBLE_DEVICES=void")
 		for name, c := range map[string]struct{ naming, plain []corev1.EnvVar }{
 			"in a slice":       {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
@@ -102,8 +104,10 @@ func TestEphemeral(t *testing.T) {
 	t.Run("may not carry devices, privileges or our names", func(t *testing.T) {
 		t.Parallel()
 		for want, edit := range map[string]func(*corev1.EphemeralContainerCommon){
-			`its env has to say NVIDIA_VISIBLE_DEVICES: "void"`:       func(c *corev1.EphemeralContainerCommon) { c.Env = nil },
-			"nothing that begins with GPUSLICE_, CUDA_MPS_":           func(c *corev1.EphemeralContainerCommon) { c.Env = append(c.Env, env("CUDA_MPS_PIPE_DIRECTORY=/x")...) },
+			`its env has to say NVIDIA_VISIBLE_DEVICES: "void"`: func(c *corev1.EphemeralContainerCommon) { c.Env = nil },
+			"nothing that begins with GPUSLICE_, CUDA_MPS_": func(c *corev1.EphemeralContainerCommon) {
+				c.Env = append(c.Env, env("CUDA_MPS_PIPE_DIRECTORY=/x")...)
+			},
 			`"gpuslice-debugger" has a name that belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) { c.Name = "gpuslice-debugger" },
 			"is privileged": func(c *corev1.EphemeralContainerCommon) {
 				c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
@@ -126,11 +130,13 @@ func TestEphemeral(t *testing.T) {
 		} {
 			for name, denied := range map[string]bool{
 				"in a slice": true, "ungoverned": false,
-				"with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say") || strings.Contains(want, "takes devices"),
-				"without a GPU":    strings.Contains(want, "takes devices"),
+				"with a whole GPU": strings.Contains(want, "begins with") ||
+					strings.Contains(want, "has to say") || strings.Contains(want, "takes devices"),
+				"without a GPU": strings.Contains(want, "takes devices"),
 			} {
 				live := livePods(t)[name]
-				live.Pod.Spec.Volumes = append(live.Pod.Spec.Volumes, corev1.Volume{Name: "users", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd"}}})
+				live.Pod.Spec.Volumes = append(live.Pod.Spec.Volumes,
+					corev1.Volume{Name: "users", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd"}}})
 				in, old := adding(live, debugger(func(c *corev1.EphemeralContainerCommon) {
 					c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 					edit(c)
@@ -139,7 +145,8 @@ func TestEphemeral(t *testing.T) {
 				switch {
 				case !denied && len(found) > 0:
 					t.Errorf("%s, %s: denied: %v", name, want, found)
-				case denied && (len(found) != 1 || !strings.Contains(found[0].String(), want) || !strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
+				case denied && (len(found) != 1 || !strings.Contains(found[0].String(), want) ||
+					!strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
 					t.Errorf("%s: want %q, got %v", name, want, found)
 				}
 			}

@@ -27,7 +27,8 @@ func TestExplain(t *testing.T) {
 		if err != nil || violation != nil {
 			t.Fatal(err, violation)
 		}
-		in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "team-a"}, Policy: policy, Pools: pools.FromNodes(nodes, policy.Pools, nil)}
+		in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "team-a"},
+			Policy: policy, Pools: pools.FromNodes(nodes, policy.Pools, nil)}
 		plain := policies.Decide(in)
 		in.Explain = true
 		d := policies.Decide(in)

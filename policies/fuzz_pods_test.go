@@ -25,9 +25,11 @@ func fuzzedInput() policies.Input {
 	return policies.Input{
 		Namespace: api.Namespace{Name: "n"}, Guard: &config.GuardSettings{Image: "g"},
 		Policy: &config.Policy{Name: "fuzz", Mode: modes.Transparent, EnforcementMode: api.EnforceFull, Templates: modes.TemplatesRewrite,
-			Strategies: []api.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"}, DefaultSlice: &config.SliceSpec{Memory: 4096}},
+			Strategies: []api.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"},
+			DefaultSlice: &config.SliceSpec{Memory: 4096}},
 		Pools: []pools.Pool{
-			{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4, DriverMajor: 580},
+			{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing",
+				DeviceMemory: 23034, Reserve: 692, Replicas: 4, DriverMajor: 580},
 			{Name: "a100", Site: "a100", Resource: "nvidia.com/gpu", Strategy: "exclusive", DeviceMemory: 81920, Replicas: 1},
 		},
 	}
@@ -45,7 +47,8 @@ func readable(text []byte) *corev1.Pod {
 // FuzzMutate decides any pod: what is made of it is decided the same again, and never costs a container.
 func FuzzMutate(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}},"spec":{"hostPID":true,"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":1}}}]}}`))
-	f.Add([]byte(`{"spec":{"containers":[{"name":"a","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"},{"name":"NVIDIA_VISIBLE_DEVICES"}]}]}}`))
+	f.Add([]byte(
+		`{"spec":{"containers":[{"name":"a","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"},{"name":"NVIDIA_VISIBLE_DEVICES"}]}]}}`))
 	f.Add([]byte(`{"spec":{"initContainers":[{"name":"gpuslice-guard"}],"containers":[{"name":"a","env":[{"name":"CUDA_VERSION"}]},{"name":"a"}],"volumes":[{"name":"v","hostPath":{"path":"/dev/../tmp"}}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		pod := readable(text)
@@ -76,8 +79,11 @@ func FuzzMutate(f *testing.F) {
 
 // FuzzCharge charges any pod: never less than nothing, and never less for a container more.
 func FuzzCharge(f *testing.F) {
-	f.Add([]byte(`{"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"9223372036854775807"}}}]}}`), []byte(`{"name":"b","resources":{"limits":{"nvidia.com/gpu.shared":"2"}}}`))
-	f.Add([]byte(`{"spec":{"initContainers":[{"name":"i","restartPolicy":"Always","resources":{"requests":{"nvidia.com/gpu":"1e18"}}}],"containers":[]}}`), []byte(`{"resources":{"limits":{"nvidia.com/gpu":"-1"}}}`))
+	f.Add([]byte(`{"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"9223372036854775807"}}}]}}`),
+		[]byte(`{"name":"b","resources":{"limits":{"nvidia.com/gpu.shared":"2"}}}`))
+	f.Add([]byte(
+		`{"spec":{"initContainers":[{"name":"i","restartPolicy":"Always","resources":{"requests":{"nvidia.com/gpu":"1e18"}}}],"containers":[]}}`),
+		[]byte(`{"resources":{"limits":{"nvidia.com/gpu":"-1"}}}`))
 	f.Fuzz(func(t *testing.T, text, more []byte) {
 		pod := readable(text)
 		var container corev1.Container

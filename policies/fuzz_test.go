@@ -24,7 +24,8 @@ import (
 )
 
 func FuzzParseMemory(f *testing.F) {
-	for _, seed := range []string{"8Gi", "9728Mi", "1e400", "1e10000000", "-1", "", "８Gi", "0", "1Pi", "0.5Gi", "999999999999999Ti", "8GB", " 8Gi"} {
+	for _, seed := range []string{"8Gi", "9728Mi", "1e400", "1e10000000", "-1", "", "８Gi", "0",
+		"1Pi", "0.5Gi", "999999999999999Ti", "8GB", " 8Gi"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -40,7 +41,8 @@ func FuzzParseMemory(f *testing.F) {
 }
 
 func FuzzParseFraction(f *testing.F) {
-	for _, seed := range []string{"0.25", "25pct", "0", "1", "1.0000001", "NaN", "0.334", "1e-1", ".5", "33.333pct", "+0.5", "０.5", "0.0000001"} {
+	for _, seed := range []string{"0.25", "25pct", "0", "1", "1.0000001", "NaN", "0.334", "1e-1",
+		".5", "33.333pct", "+0.5", "０.5", "0.0000001"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -140,18 +142,21 @@ func FuzzDecodePromise(f *testing.F) {
 // and what it rewrites is stable.
 func FuzzDecide(f *testing.F) {
 	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
-	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"size":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
+	f.Add("", "0.25", "", "", "",
+		`{"v":1,"request":{"containers":[{"name":"a","gpus":9,"size":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
 	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
 	policy := &config.Policy{Name: "fuzz", Mode: modes.Transparent, EnforcementMode: api.EnforceFull,
 		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
 		DefaultSlice: &config.SliceSpec{Memory: 4096}}
 	pools := []pools.Pool{
 		{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4},
-		{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 81920, InstanceMemory: 9728, MIGProfile: "1g.10gb", Replicas: 1},
+		{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 81920,
+			InstanceMemory: 9728, MIGProfile: "1g.10gb", Replicas: 1},
 	}
 	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, given, quantity string) {
 		labels := map[string]string{}
-		for name, value := range map[string]string{api.LabelMemory: memory, api.LabelFraction: fraction, api.LabelClass: class, api.LabelShare: share} {
+		for name, value := range map[string]string{api.LabelMemory: memory,
+			api.LabelFraction: fraction, api.LabelClass: class, api.LabelShare: share} {
 			if value != "" {
 				labels[name] = value
 			}
@@ -165,7 +170,9 @@ func FuzzDecide(f *testing.F) {
 		}
 		b, _ := json.Marshal(map[string]any{
 			"metadata": map[string]any{"labels": labels, "annotations": annotations},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}}},
+			"spec": map[string]any{
+				"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}},
+			},
 		})
 		raw, violation, err := rawpod.Decode(b)
 		if err != nil || violation != nil {
@@ -195,9 +202,12 @@ func FuzzDecide(f *testing.F) {
 func FuzzTighten(f *testing.F) {
 	const head = "apiVersion: gpuslice.dev/v1\n"
 	f.Add(head+"mode: opt-in\nlimits: {perPod: {memory: 8Gi, gpus: 1}}", head+"limits: {perPod: {memory: 9Gi, slices: 2}}\nmode: transparent")
-	f.Add(head+"defaultSlice: {fraction: 0.5}\nclasses: {a: {memory: 1Gi, compute: 20}}", head+"defaultSlice: {fraction: '0.3333'}\nclasses: {a: {memory: 2Gi}, b: {memory: 1Gi}}")
-	f.Add(head+"strategies: [mps]\nquota: {budget: ml, memory: 1Gi}", head+"strategies: [mig]\nquota: {memory: 2Gi, classes: {a: {slices: 0}}}\nguard: {enabled: false}")
-	f.Add(head+"mode: 'off'\nenv: [{name: A, value: x}]", head+"env: [{name: A, value: y}, {name: B, value: z}]\nframeworks: {vllm: {enabled: false}}")
+	f.Add(head+"defaultSlice: {fraction: 0.5}\nclasses: {a: {memory: 1Gi, compute: 20}}",
+		head+"defaultSlice: {fraction: '0.3333'}\nclasses: {a: {memory: 2Gi}, b: {memory: 1Gi}}")
+	f.Add(head+"strategies: [mps]\nquota: {budget: ml, memory: 1Gi}",
+		head+"strategies: [mig]\nquota: {memory: 2Gi, classes: {a: {slices: 0}}}\nguard: {enabled: false}")
+	f.Add(head+"mode: 'off'\nenv: [{name: A, value: x}]",
+		head+"env: [{name: A, value: y}, {name: B, value: z}]\nframeworks: {vllm: {enabled: false}}")
 	f.Fuzz(func(t *testing.T, authority, tenant string) {
 		a, _ := config.Parse("sys/a", []byte(authority))
 		own, _ := config.ParseTenant("team-a/gpuslice-policy", []byte(tenant))
@@ -214,7 +224,8 @@ func FuzzTighten(f *testing.F) {
 				}
 			}
 		}
-		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == modes.Off && got.Mode != a.Mode {
+		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) ||
+			!cmp.Equal(got.Pools, a.Pools) || a.Mode == modes.Off && got.Mode != a.Mode {
 			t.Error("the tenant wrote what is the authority's")
 		}
 		again, _ := config.TenantDocument{Policy: own}.Tighten(got)

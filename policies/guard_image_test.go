@@ -56,7 +56,8 @@ func TestGuardImage(t *testing.T) {
 	})
 	t.Run("another image does not stay", func(t *testing.T) {
 		t.Parallel()
-		abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "the guard's image from a repository that the installation does not list", Outcome: abuse.Denied, Words: "the image of gpuslice's guard was changed"})
+		abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "the guard's image from a repository that the installation does not list",
+			Outcome: abuse.Denied, Words: "the image of gpuslice's guard was changed"})
 		for _, image := range []string{"evil.test/hub/guard:test", guardMirror + ":other", guardMirror + "/evil:test"} {
 			in, first := withGuard(t, image)
 			if again := policies.Decide(in); again.Promise.Guard.Image != first.Promise.Guard.Image {

@@ -27,7 +27,8 @@ const (
 var quantities = map[string]string{
 	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "requests 3 GPUs",
 	"-1": outOfRange, "1e19": outOfRange, "1e64": outOfRange, "1Ki": outOfRange, "1Ei": outOfRange,
-	"9223372036854775807": outOfRange, "9223372036854775808": outOfRange, "18446744073709551616": outOfRange, "36893488147419103232": outOfRange,
+	"9223372036854775807": outOfRange, "9223372036854775808": outOfRange,
+	"18446744073709551616": outOfRange, "36893488147419103232": outOfRange,
 	"1e400": notRead, "1e100000": notRead, "1e10000000": notRead, "1e999999999": notRead, "1e-400": notRead,
 	"NaN": notRead, "Inf": notRead, "１": notRead, "": "quantities must match",
 	"-0": "", "1.0": "", " 1": "", "+1": "", "01": "",
@@ -64,12 +65,14 @@ func TestHostileQuantities(t *testing.T) {
 			}
 			document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", number)
 			_, problems := config.Parse("a", []byte(document))
-			if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") || !strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
+			if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") ||
+				!strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
 				t.Errorf("%q in a policy: %s", number, text)
 			}
 			pod := podWith(gpuContainer("a"))
 			annotation, _ := json.Marshal(fmt.Sprintf("a: {memory: %q}", number))
-			pod = []byte(strings.Replace(string(pod), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1))
+			pod = []byte(strings.Replace(string(pod), `"metadata":{`,
+				`"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1))
 			if text := decidedText(t, pod); !strings.Contains(text, "annotation gpuslice.dev/containers") {
 				t.Errorf("%q in an annotation: %s", number, text)
 			}
@@ -125,8 +128,10 @@ func TestHostilePod(t *testing.T) {
 		t.Parallel()
 		for _, odd := range []string{"\u202e", "\u200b", "\u0301", "é", "ß", "İ", "\u00a0", "א", "漢", "😀", "\x7f", "\ufffd", "Ａ"} {
 			annotation, _ := json.Marshal(fmt.Sprintf("%q: {memory: 1Gi}", "a"+odd))
-			pod := strings.Replace(string(podWith(gpuContainer("a"))), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1)
-			if text := decidedText(t, []byte(pod)); !strings.Contains(text, "annotation gpuslice.dev/containers") || strings.ContainsAny(text, "\u202e\u200b\x7f\n") {
+			pod := strings.Replace(string(podWith(gpuContainer("a"))), `"metadata":{`,
+				`"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1)
+			if text := decidedText(t, []byte(pod)); !strings.Contains(text, "annotation gpuslice.dev/containers") ||
+				strings.ContainsAny(text, "\u202e\u200b\x7f\n") {
 				t.Errorf("%q: %q", odd, text)
 			}
 		}
@@ -137,7 +142,8 @@ func TestHostilePod(t *testing.T) {
 			"nvidia.com/GPU": "", "nvidia.com/gpu ": "", "nvidia.com/gpυ": "", "requests.nvidia.com/gpu": "", "NVIDIA.com/gpu": "",
 			"nvidia.com/mig-1g.5gb": "nvidia.com/mig-1g.5gb",
 		} {
-			if text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{"limits":{%q:"1"}}}`, name))); (want == "") != (text == "") || !strings.Contains(text, want) {
+			if text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{"limits":{%q:"1"}}}`,
+				name))); (want == "") != (text == "") || !strings.Contains(text, want) {
 				t.Errorf("%q: %q, want %q", name, text, want)
 			}
 		}

@@ -20,12 +20,16 @@ func TestImages(t *testing.T) {
 	for _, tt := range []struct {
 		name, policy, image, denied, warned string
 	}{
-		{"a version that keeps the cap", "minimumEnforcement: framework\nguard: {enabled: false}\n", "pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime", "", ""},
-		{"no framework, where its cap is demanded", "minimumEnforcement: framework\nguard: {enabled: false}\n", "example.test/app:1", "below the minimum enforcement", ""},
+		{"a version that keeps the cap", "minimumEnforcement: framework\nguard: {enabled: false}\n",
+			"pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime", "", ""},
+		{"no framework, where its cap is demanded", "minimumEnforcement: framework\nguard: {enabled: false}\n",
+			"example.test/app:1", "below the minimum enforcement", ""},
 		{"no framework, where the guard suffices", "minimumEnforcement: framework\n", "example.test/app:1", "", "has no cap on this pod"},
 		{"no framework, where nothing is demanded", "", "example.test/app:1", "", "none that is known"},
-		{"a framework whose arguments policy denies", "frameworks: {vllm: {arguments: deny}}\n", "vllm/vllm-openai:v0.6.0", "framework argument", ""},
-		{"a version without the cap, where it is demanded", "minimumEnforcement: framework\nguard: {enabled: false}\n", "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", "below the minimum enforcement", ""},
+		{"a framework whose arguments policy denies", "frameworks: {vllm: {arguments: deny}}\n",
+			"vllm/vllm-openai:v0.6.0", "framework argument", ""},
+		{"a version without the cap, where it is demanded", "minimumEnforcement: framework\nguard: {enabled: false}\n",
+			"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", "below the minimum enforcement", ""},
 	} {
 		in, pod := brought(t, tt.policy)
 		pod.Spec.Containers[0].Image = pytorch

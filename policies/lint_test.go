@@ -37,9 +37,11 @@ func TestLint(t *testing.T) {
 			{"idle slices that an agent sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: agent}}", nil},
 			{"transparent without a size", "{mode: transparent}", []string{
 				"defaultSlice: mode is transparent and there is none, so a pod without a size is denied"}},
-			{"sizes beyond every pool", "{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}", []string{
-				"classes[huge].memory: 25Gi fits no pool that is known, the largest slice there is has 6Gi",
-				"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},
+			{"sizes beyond every pool",
+				"{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}",
+				[]string{
+					"classes[huge].memory: 25Gi fits no pool that is known, the largest slice there is has 6Gi",
+					"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},
 			{"sizes beside a pool of unknown size", "{strategies: [time-slicing, exclusive], mode: opt-in, classes: {huge: {memory: 25Gi}}}", nil},
 			{"a pool under a name that the webhook is not asked about", "{pools: {declared: [{name: a, selector: {a: b}, resource: example.com/gpu, strategy: exclusive}, {name: b, selector: {a: c}, resource: nvidia.com/gpu, strategy: exclusive}]}}", []string{
 				"pools.declared[0].resource: the webhook is called for pods that name a resource of nvidia.com/; one that names only example.com/gpu is seen where it has one of our labels, " +

@@ -35,7 +35,8 @@ func TestNeighbors(t *testing.T) {
 		}},
 		"token": {write: func(c *corev1.Container) {
 			c.Env = append(c.Env, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "arn:aws:iam::1:role/a"})
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "aws-iam-token", MountPath: "/var/run/secrets/eks.amazonaws.com/serviceaccount", ReadOnly: true})
+			c.VolumeMounts = append(c.VolumeMounts,
+				corev1.VolumeMount{Name: "aws-iam-token", MountPath: "/var/run/secrets/eks.amazonaws.com/serviceaccount", ReadOnly: true})
 		}},
 		"disk": {write: func(c *corev1.Container) {
 			for _, list := range []*corev1.ResourceList{&c.Resources.Limits, &c.Resources.Requests} {
@@ -49,7 +50,8 @@ func TestNeighbors(t *testing.T) {
 		}},
 		"library": {write: func(c *corev1.Container) {
 			c.Env = append(c.Env, corev1.EnvVar{Name: "LD_PRELOAD", Value: "/opt/agent.so"})
-		}, says: []string{"spec.initContainers[gpuslice-check].env[LD_PRELOAD]", "those who run the cluster exclude containers gpuslice-* there"}},
+		},
+			says: []string{"spec.initContainers[gpuslice-check].env[LD_PRELOAD]", "those who run the cluster exclude containers gpuslice-* there"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +63,8 @@ func TestNeighbors(t *testing.T) {
 				guarded++
 				in := c.in
 				in.Pod = intoEvery(c.d.Rewrite(c.in.Pod), tt.write)
-				in.Pod.Spec.Volumes = append(in.Pod.Spec.Volumes, corev1.Volume{Name: "aws-iam-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
+				in.Pod.Spec.Volumes = append(in.Pod.Spec.Volumes,
+					corev1.Volume{Name: "aws-iam-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
 				d := policies.Verify(in, c.d.Promise)
 				if tt.says != nil {
 					for _, says := range tt.says {
@@ -75,7 +78,8 @@ func TestNeighbors(t *testing.T) {
 					t.Errorf("%s: %s", c.s.Name, d.Message())
 				}
 				again := policies.Decide(in)
-				if after := again.Rewrite(in.Pod); again.Outcome != policies.Mutated || !equality.Semantic.DeepEqual(after.Spec.InitContainers, in.Pod.Spec.InitContainers) {
+				if after := again.Rewrite(in.Pod); again.Outcome != policies.Mutated ||
+					!equality.Semantic.DeepEqual(after.Spec.InitContainers, in.Pod.Spec.InitContainers) {
 					t.Errorf("%s: asked again: %s %s", c.s.Name, again.Outcome, again.Message())
 				}
 			}

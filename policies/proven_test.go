@@ -23,7 +23,8 @@ func TestProvenMinimum(t *testing.T) {
 		{"it is proven", "minimumEnforcement: {tier: guard, proven: true}\n", []api.Tier{api.TierFramework, api.TierGuard}, false},
 		{"nothing is proven", "minimumEnforcement: {tier: guard, proven: true}\n", nil, true},
 		{"another tier is proven", "minimumEnforcement: {tier: guard, proven: true}\n", []api.Tier{api.TierMPS}, true},
-		{"it is proven, and not planned", "minimumEnforcement: {tier: guard, proven: true}\nguard: {enabled: false}\n", []api.Tier{api.TierGuard}, true},
+		{"it is proven, and not planned", "minimumEnforcement: {tier: guard, proven: true}\nguard: {enabled: false}\n",
+			[]api.Tier{api.TierGuard}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +68,8 @@ func TestProvenMinimum(t *testing.T) {
 			one := corev1.ResourceList{name: resource.MustParse("1")}
 			pod.Spec.Containers[i].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
 		}
-		if d := policies.Decide(in); d.IfEnforced != policies.Denied || !strings.Contains(d.Message(), "verify --on-gpu -n NAMESPACE --pool other") {
+		if d := policies.Decide(in); d.IfEnforced != policies.Denied ||
+			!strings.Contains(d.Message(), "verify --on-gpu -n NAMESPACE --pool other") {
 			t.Errorf("%s: %v", d.IfEnforced, d.Violations)
 		}
 		in.Pools[1].Proven = in.Pools[0].Proven

@@ -14,7 +14,8 @@ import (
 )
 
 func ownedBy(apiVersion, kind string, labels map[string]string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels, OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web-1", Controller: new(true)}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web-1", Controller: new(true)}}}}
 }
 
 func TestDenyQuotaOfADeployment(t *testing.T) {
@@ -31,13 +32,16 @@ func TestDenyQuotaOfADeployment(t *testing.T) {
 		{"one of a ReplicaSet's own", ownedBy("apps/v1", "ReplicaSet", nil), full, false},
 		{"one of a Job", ownedBy("batch/v1", "Job", deployments), full, false},
 		{"one of nobody", &corev1.Pod{}, full, false},
-		{"one that never fits", ownedBy("apps/v1", "ReplicaSet", deployments), quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "3", Used: "0", Limited: "2"}, false},
+		{"one that never fits", ownedBy("apps/v1", "ReplicaSet", deployments),
+			quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "3", Used: "0", Limited: "2"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			in := Input{Pod: c.pod, Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
 			d := DenyQuota(in, []quota.Excess{c.excess})
-			if got := strings.Contains(d.Message(), "a rolling update needs room for one more pod: raise the quota, or set strategy.rollingUpdate.maxSurge: 0"); got != c.want || d.Outcome != Denied {
+			if got := strings.Contains(d.Message(),
+				"a rolling update needs room for one more pod: raise the quota, or set strategy.rollingUpdate.maxSurge: 0"); got != c.want ||
+				d.Outcome != Denied {
 				t.Errorf("%s", d.Message())
 			}
 		})
@@ -49,11 +53,13 @@ func TestDenyQuotaOfOthers(t *testing.T) {
 	t.Run("enforcement warn does not concern the quotas of others", func(t *testing.T) {
 		in := Input{Pod: new(corev1.Pod), Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
 		ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
-		native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
+		native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu",
+			Requested: "1", Used: "2", Limited: "2", Native: true}
 		if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
 			t.Errorf("the policy's own limit: %+v", d)
 		}
-		if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+		if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied ||
+			!strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
 			t.Errorf("a ResourceQuota: %+v", d)
 		}
 	})

@@ -120,7 +120,8 @@ func patched(t *testing.T, pod []byte, ops any) map[string]any {
 }
 
 func TestEveryScenario(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A13", Attack: "mirror pod of a static pod", Outcome: abuse.Reported, Words: "static pods pass no admission; the mirror pod is unchanged"})
+	abuse.Report(t, abuse.Attempt{Threat: "A13", Attack: "mirror pod of a static pod", Outcome: abuse.Reported,
+		Words: "static pods pass no admission; the mirror pod is unchanged"})
 	for _, s := range allScenarios(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			got := outcome(t, s)

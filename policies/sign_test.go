@@ -102,7 +102,8 @@ func TestSign(t *testing.T) {
 		if got == nil || !got.Newer() || got.Charge != p.Charge {
 			t.Fatalf("got %+v", got)
 		}
-		in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
+		in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace},
+			Policy: &config.Policy{Name: "a", Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
 		if d := policies.Verify(in, got); d.Outcome != policies.Unchanged {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}

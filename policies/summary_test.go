@@ -27,9 +27,10 @@ func TestSummary(t *testing.T) {
 			change func(*corev1.Pod)
 			denied string
 		}{
-			"as given":           {func(*corev1.Pod) {}, ""},
-			"less was observed":  {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "2Gi of NVIDIA T4, not enforced" }, ""},
-			"a stronger tier":    {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "2Gi of NVIDIA T4, enforced by hardware" }, "summary"},
+			"as given":          {func(*corev1.Pod) {}, ""},
+			"less was observed": {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "2Gi of NVIDIA T4, not enforced" }, ""},
+			"a stronger tier": {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "2Gi of NVIDIA T4, enforced by hardware" },
+				"summary"},
 			"a larger slice":     {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "80Gi of NVIDIA T4, enforced by guard" }, "summary"},
 			"no summary":         {func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationSummary) }, "summary"},
 			"another label":      {func(p *corev1.Pod) { p.Labels[api.LabelTier] = "hardware" }, "tier"},
@@ -116,8 +117,9 @@ func TestSummaryAfterImage(t *testing.T) {
 		change func(*corev1.Pod)
 		denied bool
 	}{
-		"as written":                         {func(*corev1.Pod) {}, false},
-		"an earlier build leaves both":       {func(p *corev1.Pod) { p.Labels, p.Annotations[api.AnnotationSummary] = old.Labels, shown(old)[0] }, false},
+		"as written": {func(*corev1.Pod) {}, false},
+		"an earlier build leaves both": {func(p *corev1.Pod) { p.Labels, p.Annotations[api.AnnotationSummary] = old.Labels, shown(old)[0] },
+			false},
 		"a label of another hand":            {func(p *corev1.Pod) { p.Labels[api.LabelTier] = "hardware" }, true},
 		"a summary of another hand":          {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "80Gi" }, true},
 		"the label is removed":               {func(p *corev1.Pod) { delete(p.Labels, api.LabelTier) }, true},
@@ -154,7 +156,8 @@ func TestSummaryObserved(t *testing.T) {
 	if found := verifyUpdate(t, in, old, ""); len(found) > 0 {
 		t.Errorf("%v", found)
 	}
-	if diff := cmp.Diff([2]string{"2Gi of NVIDIA T4, not enforced", "guard"}, shown(after)); after.Annotations[api.AnnotationPlanned] != old.Annotations[api.AnnotationPlanned] || diff != "" {
+	if diff := cmp.Diff([2]string{"2Gi of NVIDIA T4, not enforced", "guard"},
+		shown(after)); after.Annotations[api.AnnotationPlanned] != old.Annotations[api.AnnotationPlanned] || diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

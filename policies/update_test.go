@@ -76,7 +76,8 @@ func encoded(t testing.TB, value any) []byte {
 
 func TestChangeConcerns(t *testing.T) {
 	t.Parallel()
-	plain, promised, hidden := []byte(`{"spec":{}}`), []byte(`{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`), []byte(`{"env":[{"name":"NVIDIA_VISIBLE_DEVICES"}]}`)
+	plain, promised, hidden := []byte(`{"spec":{}}`), []byte(`{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`),
+		[]byte(`{"env":[{"name":"NVIDIA_VISIBLE_DEVICES"}]}`)
 	for name, tt := range map[string]struct {
 		change policies.Change
 		want   bool
@@ -84,13 +85,16 @@ func TestChangeConcerns(t *testing.T) {
 		"a pod that gpuslice has nothing on": {policies.Change{Old: plain, New: plain}, false},
 		"a pod with a promise":               {policies.Change{Old: promised, New: plain}, true},
 		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
-		"a pod that is given a label":        {policies.Change{Old: plain, New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, true},
-		"a pod that had the label":           {policies.Change{Old: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`), New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, false},
-		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
-		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: "ephemeralcontainers"}, true},
-		"an annotation that takes devices":   {policies.Change{Old: plain, New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
-		"a resize":                           {policies.Change{Old: plain, New: plain, Subresource: "resize"}, true},
-		"another subresource":                {policies.Change{Old: promised, New: promised, Subresource: "status"}, false},
+		"a pod that is given a label": {policies.Change{Old: plain, New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)},
+			true},
+		"a pod that had the label": {policies.Change{Old: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`),
+			New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, false},
+		"a pod whose devices are hidden": {policies.Change{Old: hidden, New: plain}, true},
+		"an ephemeral container":         {policies.Change{Old: plain, New: plain, Subresource: "ephemeralcontainers"}, true},
+		"an annotation that takes devices": {policies.Change{Old: plain,
+			New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
+		"a resize":            {policies.Change{Old: plain, New: plain, Subresource: "resize"}, true},
+		"another subresource": {policies.Change{Old: promised, New: promised, Subresource: "status"}, false},
 	} {
 		if got := tt.change.Concerns(); got != tt.want {
 			t.Errorf("%s: %t", name, got)
@@ -173,9 +177,11 @@ func TestDevicesOfALivePod(t *testing.T) {
 		edit func(old, updated *corev1.Pod)
 		want bool
 	}{
-		"added to a slice":          {"in a slice", func(_, updated *corev1.Pod) { updated.Annotations[key] = "nvidia.com/gpu=all" }, true},
-		"added beside no GPU":       {"without a GPU", func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, true},
-		"added where nothing rules": {"ungoverned", func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, false},
+		"added to a slice": {"in a slice", func(_, updated *corev1.Pod) { updated.Annotations[key] = "nvidia.com/gpu=all" }, true},
+		"added beside no GPU": {"without a GPU",
+			func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, true},
+		"added where nothing rules": {"ungoverned",
+			func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, false},
 		"changed": {"without a GPU", func(old, updated *corev1.Pod) {
 			old.Annotations, updated.Annotations = map[string]string{key: "nvidia.com/gpu=0"}, map[string]string{key: "nvidia.com/gpu=1"}
 		}, true},
@@ -220,11 +226,14 @@ func TestLargeUpdate(t *testing.T) {
 		c, governed := change(t, in, old, "")
 		c.Ours = tt.ours
 		d, err := c.Verify(governed)
-		if denied := d.Outcome == policies.Denied; err != nil || denied != tt.want || denied && !strings.Contains(d.Message(), "more than 20000 objects") {
+		if denied := d.Outcome == policies.Denied; err != nil || denied != tt.want ||
+			denied && !strings.Contains(d.Message(), "more than 20000 objects") {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 		if tt.want {
-			abuse.Report(t, abuse.Attempt{Threat: "A16", Attack: "25,000 tolerations and an annotation that takes devices, added to a live pod " + name, Outcome: abuse.Denied, Words: d.Message()})
+			abuse.Report(t,
+				abuse.Attempt{Threat: "A16", Attack: "25,000 tolerations and an annotation that takes devices, added to a live pod " + name,
+					Outcome: abuse.Denied, Words: d.Message()})
 		}
 	}
 }

@@ -32,7 +32,8 @@ func TestVerify(t *testing.T) {
 			if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Mutated && d.Outcome != policies.Unchanged {
 				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
-			if d := policies.Verify(in, nil); (c.d.Outcome == policies.Unchanged || c.d.Outcome == policies.DevicesHidden) && d.Outcome != policies.Unchanged {
+			if d := policies.Verify(in, nil); (c.d.Outcome == policies.Unchanged || c.d.Outcome == policies.DevicesHidden) &&
+				d.Outcome != policies.Unchanged {
 				t.Errorf("%s: left unchanged, and then %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
@@ -47,7 +48,8 @@ func TestVerify(t *testing.T) {
 			if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
 				continue
 			}
-			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone || !strings.Contains(d.Message(), "or another webhook changed the pod after it") {
+			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone ||
+				!strings.Contains(d.Message(), "or another webhook changed the pod after it") {
 				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
@@ -70,7 +72,8 @@ func TestVerify(t *testing.T) {
 		}
 	})
 	t.Run("no pool has to be known", func(t *testing.T) {
-		abuse.Report(t, abuse.Attempt{Threat: "A24", Attack: "a node that changes between the two webhooks", Outcome: abuse.Contained, Words: "the pod is compared with its signed promise"})
+		abuse.Report(t, abuse.Attempt{Threat: "A24", Attack: "a node that changes between the two webhooks", Outcome: abuse.Contained,
+			Words: "the pod is compared with its signed promise"})
 		t.Parallel()
 		keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
 		verified := 0
@@ -114,7 +117,8 @@ func TestVerifyTampered(t *testing.T) {
 				if p.Containers[0].Resource == "" {
 					return false
 				}
-				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = *resource.NewQuantity(p.Containers[0].Count-1, resource.DecimalSI) // also of parts: less is not counted
+				// also of parts: less is not counted
+				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = *resource.NewQuantity(p.Containers[0].Count-1, resource.DecimalSI)
 				return true
 			},
 			"the claim": func(pod *corev1.Pod, p *promise.Promise) bool {
@@ -139,7 +143,8 @@ func TestVerifyTampered(t *testing.T) {
 				return p.Containers[0].Claim != ""
 			},
 			"another claim": func(pod *corev1.Pod, p *promise.Promise) bool {
-				pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "gpuslice-2", ResourceClaimTemplateName: new("all-of-it")})
+				pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims,
+					corev1.PodResourceClaim{Name: "gpuslice-2", ResourceClaimTemplateName: new("all-of-it")})
 				return p.Containers[0].Claim != ""
 			},
 			"who shares the claim": func(pod *corev1.Pod, p *promise.Promise) bool {
@@ -232,30 +237,39 @@ func TestVerifyPromised(t *testing.T) {
 		"nothing changed": {scenario: "guard-is-injected"},
 		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
 			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
-		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, api.RuleLimit, "would hold"},
-		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, api.RuleLimit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement.Tier = api.TierDriver }, nil, api.RuleEnforcement, "reaches guard"},
+		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 },
+			nil, api.RuleLimit, "would hold"},
+		"a pod above the limit": {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 },
+			nil, api.RuleLimit, "the pod would hold 2 slices"},
+		"a tier below the minimum": {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement.Tier = api.TierDriver },
+			nil, api.RuleEnforcement, "reaches guard"},
 		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
 			api.RulePolicy, "allows mig now"},
 		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, api.RuleTamper, "spec.hostPID"},
-		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
+		"a privileged container": {"guard-is-injected", nil,
+			func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
 			api.RuleTamper, "securityContext.privileged"},
 		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
+			p.Spec.Volumes = append(p.Spec.Volumes,
+				corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
 		}, api.RuleTamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
 		}, api.RuleTamper, "devices that it did not request"},
-		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
-		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
-		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},
+		"a CDI annotation": {"guard-access-by-cdi", nil,
+			func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
+		"a node by hand": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" },
+			api.RuleTamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true },
+			api.RuleTamper, "spec.hostIPC"},
 		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
 		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
 			api.RuleUndone, "spec.shareProcessNamespace"},
 		"a limit of memory that the guard shares": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}}
 		}, api.RuleUndone, "spec.resources.limits.memory"},
-		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
+		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil,
+			func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
 			api.RuleUndone, "spec.shareProcessNamespace"},
 		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {

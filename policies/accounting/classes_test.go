@@ -45,7 +45,8 @@ func TestOpenAndClosedClasses(t *testing.T) {
 		if c.class == "listed" {
 			p.DeviceClasses = []string{"listed"}
 		}
-		d := accounting.DeviceClasses{Policy: p, Pools: []pools.Pool{{DeviceClass: "pooled", DeviceDriver: "memory.example"}, {Resource: api.ResourceGPU}},
+		d := accounting.DeviceClasses{Policy: p,
+			Pools:   []pools.Pool{{DeviceClass: "pooled", DeviceDriver: "memory.example"}, {Resource: api.ResourceGPU}},
 			Classes: map[string]*resourcev1.DeviceClass{c.class: c.spec}}
 		if got := d.Closed(api.Namespace{}); got != c.want {
 			t.Errorf("%s: closed are %q, want %q", name, got, c.want)
@@ -57,14 +58,21 @@ func TestOpenAndClosedClasses(t *testing.T) {
 		open   bool
 		closed bool
 	}{
-		"counted against a quota": {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount, Quota: limited}, true, false},
-		"counted for no quota":    {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount}, false, false},
-		"denied":                  {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsDeny, Quota: limited}, false, true},
-		"warned about":            {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn, Claims: modes.ClaimsCount, Quota: limited}, false, false},
-		"off":                     {&config.Policy{Mode: modes.Off, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount, Quota: limited}, false, false},
-		"ungoverned":              {nil, false, false},
+		"counted against a quota": {
+			&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount, Quota: limited}, true, false,
+		},
+		"counted for no quota": {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount}, false, false},
+		"denied": {&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsDeny, Quota: limited},
+			false, true},
+		"warned about": {
+			&config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn, Claims: modes.ClaimsCount, Quota: limited}, false, false,
+		},
+		"off": {&config.Policy{Mode: modes.Off, EnforcementMode: api.EnforceFull, Claims: modes.ClaimsCount, Quota: limited},
+			false, false},
+		"ungoverned": {nil, false, false},
 	} {
-		d := accounting.DeviceClasses{Policy: c.policy, Classes: map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": classOf("gpu.nvidia.com", "")}}
+		d := accounting.DeviceClasses{Policy: c.policy,
+			Classes: map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": classOf("gpu.nvidia.com", "")}}
 		if open, closed := d.Open(), d.Closed(api.Namespace{}); (open != "") != c.open || (closed != "") != c.closed {
 			t.Errorf("%s: open %q, closed %q", name, open, closed)
 		}

@@ -52,7 +52,8 @@ func promised(namespace string, charge quota.Charge) *promise.Promise {
 
 func TestExclusiveHolding(t *testing.T) {
 	t.Run("a share under the name of whole devices is a slice as well", func(t *testing.T) {
-		mixed := append(quotaPools(), pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
+		mixed := append(quotaPools(),
+			pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
 		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}
 		if got := accounting.Exclusive(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
 			t.Errorf("%+v, want %+v", got.Charge, want)
@@ -69,7 +70,9 @@ func ofParts(p *promise.Promise) *promise.Promise {
 
 func TestHoldingOf(t *testing.T) {
 	slice := quota.Charge{Memory: 8192, Slices: 1, Devices: quantity.Device} // the promise does not tell of devices
-	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 1}}
+	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"},
+		Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1, Devices: quantity.Device},
+		Units:  map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 1}}
 	ask := asksFor("main", nvidia.SharedGPU, "1")
 	for name, c := range map[string]struct {
 		pod      *corev1.Pod
@@ -77,30 +80,44 @@ func TestHoldingOf(t *testing.T) {
 		promised bool
 	}{
 		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, false},
-		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
-			Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 1}}, true},
+		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
+				Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 1}}, true},
 		"parts of a GPU are one slice, and as many units": {gpuPod(ofParts(promised("team-a", slice)), asksFor("main", nvidia.SharedGPU, "8")),
 			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
 				Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 8}}, true},
 		"more parts of a GPU than were promised": {gpuPod(ofParts(promised("team-a", slice)), asksFor("main", nvidia.SharedGPU, "9")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 9 * 80 * 1024, Slices: 9, GPUs: 9, Devices: 9 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 9}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"},
+				Charge: quota.Charge{Memory: 9 * 80 * 1024, Slices: 9, GPUs: 9, Devices: 9 * quantity.Device},
+				Units:  map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 9}}, false},
 		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, false},
 		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, false},
 		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, false},
 		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", nvidia.SharedGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"},
+				Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device},
+				Units:  map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 2}}, false},
 		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", nvidia.SharedGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"},
+				Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device},
+				Units:  map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 2}}, false},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"},
+				Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 2}}, false},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"slim"},
+				Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}},
+			false},
 		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1, Devices: quantity.Device}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1, Devices: quantity.Device},
+				MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, false},
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"},
+				Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1}}, false},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge, Devices: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"},
+				Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge, Devices: quantity.MaxCharge},
+				Units:  map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, promised := accounting.HoldingOf(testKeys(), c.pod, quotaPools())
@@ -155,8 +172,10 @@ func TestHoldingOfInitContainers(t *testing.T) {
 func TestWholeUnits(t *testing.T) {
 	t.Run("hostile quantities are cheap and never too small", func(t *testing.T) {
 		for text, want := range map[string]int64{
-			"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge, "1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
-			"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge, "36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
+			"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge,
+			"1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
+			"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge,
+			"36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
 		} {
 			begin := time.Now()
 			if got := quantity.WholeUnits(resource.MustParse(text)); got != want {

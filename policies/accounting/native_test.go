@@ -45,14 +45,17 @@ func nativeAsKubernetes(t *testing.T) {
 		Uncounted bool
 	}
 	for spec, wants := range map[string][]want{
-		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {nvidia.SharedGPU, 8, false}},
-		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
-		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
-		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quantity.MaxCharge, false}},
-		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [VolumeAttributesClass]}":                             nil,
+		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false},
+			{nvidia.SharedGPU, 8, false}},
+		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}": nil,
+		"{hard: {requests.nvidia.com/gpu: 1500m}}":           {{api.ResourceGPU, 1, false}},
+		"{hard: {requests.nvidia.com/gpu: 1e400}}": {
+			{api.ResourceGPU, quantity.MaxCharge, false},
+		},
+		"{hard: {requests.nvidia.com/gpu: 0}}":                                      {{api.ResourceGPU, 0, false}},
+		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":             {{api.ResourceGPU, 2, false}},
+		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}": {{api.ResourceGPU, 2, true}},
+		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [VolumeAttributesClass]}":     nil,
 	} {
 		var got []want
 		for _, n := range accounting.NativeQuotasOf(resourceQuota(t, spec)) {
@@ -91,7 +94,8 @@ func nativeScopes(t *testing.T) {
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [batch]}]}", batch, false},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", quota.Traits{}, true},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}", batch, false},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}",
+			batch, false},
 	} {
 		n := accounting.NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}, "+c.scopes+"}"))
 		if len(n) != 1 || n[0].Scope.Pods.Match(c.traits) != c.want {
@@ -101,8 +105,10 @@ func nativeScopes(t *testing.T) {
 }
 
 func nativeRenamed(t *testing.T) {
-	native := accounting.NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-	renamed, _ := accounting.HoldingOf(testKeys(), gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", nvidia.SharedGPU, "1")), quotaPools())
+	native := accounting.NativeQuotasOf(resourceQuota(t,
+		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
+	renamed, _ := accounting.HoldingOf(testKeys(),
+		gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", nvidia.SharedGPU, "1")), quotaPools())
 	whole, _ := accounting.HoldingOf(testKeys(), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), quotaPools())
 	q := accounting.WithNative(quota.Quota{}, &config.Policy{}, "team-a", native)
 	if !q.Native() {
@@ -126,10 +132,12 @@ func nativeRenamed(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"under audit, which renames nothing": denial(accounting.WithNative(quota.Quota{}, &config.Policy{EnforcementMode: api.EnforceAudit}, "team-a", native), renamed),
-		"outside of the scope":               denial(q, terminating),
-		"in a namespace that shares ours":    denial(q, elsewhere),
-		"where policy has them not counted":  denial(accounting.WithNative(quota.Quota{}, &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, "team-a", native), renamed),
+		"under audit, which renames nothing": denial(
+			accounting.WithNative(quota.Quota{}, &config.Policy{EnforcementMode: api.EnforceAudit}, "team-a", native), renamed),
+		"outside of the scope":            denial(q, terminating),
+		"in a namespace that shares ours": denial(q, elsewhere),
+		"where policy has them not counted": denial(
+			accounting.WithNative(quota.Quota{}, &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, "team-a", native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -148,17 +156,20 @@ func nativeWarning(t *testing.T) {
 		pod    *corev1.Pod
 		want   []string
 	}{
-		"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
-		"off":     {config.QuotaSpec{Native: modes.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
+		"counted": {config.QuotaSpec{},
+			of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
+		"off": {config.QuotaSpec{Native: modes.NativeOff},
+			of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
 		"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
 		"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
 		"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
-		"many quotas": {config.QuotaSpec{Native: modes.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"and 1 more ResourceQuotas"}},
+		"many quotas": {config.QuotaSpec{Native: modes.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod,
+			[]string{
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"and 1 more ResourceQuotas"}},
 	} {
 		if diff := cmp.Diff(c.want, accounting.NativeWarnings(&config.Policy{Quota: c.spec}, c.pod, c.native, promise)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
@@ -167,10 +178,12 @@ func nativeWarning(t *testing.T) {
 }
 
 func nativeWritten(t *testing.T) {
-	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: nvidia.SharedGPU, Strategy: "mps"},
+	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"},
+		{Name: "l4", Resource: nvidia.SharedGPU, Strategy: "mps"},
 		{Name: "t4", Resource: nvidia.SharedGPU, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
 	four := func(names ...api.StrategyName) *config.Policy {
-		return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
+		return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names,
+			Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
 	}
 	whole := four("exclusive")
 	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
@@ -184,7 +197,8 @@ func nativeWritten(t *testing.T) {
 		"slices of one resource": {four("mps"), accounting.WrittenQuota{Resource: nvidia.SharedGPU, Hard: 4}, true},
 		"whole devices":          {whole, accounting.WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
 		"two resources": {four("mps", "time-slicing"), accounting.WrittenQuota{
-			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"}, true},
+			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"},
+			true},
 		"slices, and whole devices beside them": {four("mps", "exclusive"), accounting.WrittenQuota{
 			Why: "the limit is in slices, and policy allows pool a100, which is exclusive; allow only strategies that are counted in slices"}, true},
 		"no pool": {four("mig"), accounting.WrittenQuota{Why: "no pool that policy allows is known"}, true},
@@ -217,7 +231,8 @@ func TestUnits(t *testing.T) {
 		sidecar := asksFor("side", api.ResourceGPU, "1")
 		sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		initial := gpuPod(nil, asksFor("main", api.ResourceGPU, "2"))
-		initial.Spec.InitContainers = []corev1.Container{sidecar, asksFor("first", api.ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
+		initial.Spec.InitContainers = []corev1.Container{sidecar,
+			asksFor("first", api.ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
 		for name, c := range map[string]struct {
 			pod  *corev1.Pod
 			want map[string]int64
@@ -227,12 +242,15 @@ func TestUnits(t *testing.T) {
 			"not renamed: its own": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), map[string]int64{api.ResourceGPU: 2}},
 			"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", nvidia.SharedGPU, "1")),
 				map[string]int64{api.ResourceGPU: 1, nvidia.SharedGPU: 1}},
-			"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", nvidia.SharedGPU, "1"), asksFor("late", api.ResourceGPU, "1")),
+			"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}),
+				asksFor("main", nvidia.SharedGPU, "1"), asksFor("late", api.ResourceGPU, "1")),
 				map[string]int64{api.ResourceGPU: 2, nvidia.SharedGPU: 1}},
 			"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
-			"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
-			"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
-			"none of a resource is not listed":          {gpuPod(nil, asksFor("main", api.ResourceGPU, "1"), asksFor("none", nvidia.SharedGPU, "0")), map[string]int64{api.ResourceGPU: 1}},
+			"a container named like ours": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
+				map[string]int64{api.ResourceGPU: 1}},
+			"no GPU": {gpuPod(nil, corev1.Container{Name: "main"}), nil},
+			"none of a resource is not listed": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1"), asksFor("none", nvidia.SharedGPU, "0")),
+				map[string]int64{api.ResourceGPU: 1}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				h, _ := accounting.HoldingOf(testKeys(), c.pod, quotaPools())

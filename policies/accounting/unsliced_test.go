@@ -32,7 +32,9 @@ func TestWithoutSlice(t *testing.T) {
 	const other = "nvidia.com/gpu.shared"
 	names := func(resources ...string) (out []corev1.Container) {
 		for _, name := range resources {
-			out = append(out, corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("2")}}})
+			out = append(out, corev1.Container{
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("2")}},
+			})
 		}
 		return out
 	}
@@ -49,7 +51,8 @@ func TestWithoutSlice(t *testing.T) {
 		"what nobody offers":       {"a100-plain", nil, names("nvidia.com/mig-7g.999gb"), "2 0Mi "},
 		"what its node offers not": {"a100-plain", nil, names(other), "2 0Mi nvidia.com/gpu.shared"},
 	} {
-		charge, pool, resource := accounting.WithoutSlice(&corev1.Pod{Spec: corev1.PodSpec{NodeName: nodes[c.node], InitContainers: c.inits, Containers: c.containers}}, offered)
+		charge, pool, resource := accounting.WithoutSlice(
+			&corev1.Pod{Spec: corev1.PodSpec{NodeName: nodes[c.node], InitContainers: c.inits, Containers: c.containers}}, offered)
 		if got := fmt.Sprintf("%s %dMi %s", charge.Devices, charge.Memory, resource); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -62,7 +65,8 @@ func TestWithoutSlice(t *testing.T) {
 // TestClaimsOfClass holds that the claim of an init container counts beside those of the others: the pod keeps it.
 func TestClaimsOfClass(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "prepare"}}, Containers: []corev1.Container{{Name: "main"}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "prepare"}},
+		Containers: []corev1.Container{{Name: "main"}}}}
 	for claim, want := range map[string]api.MiB{"gpuslice-": 8192, "": 4096} {
 		p := &promise.Promise{Strategy: "time-slicing"}
 		for _, name := range []string{"prepare", "main"} {

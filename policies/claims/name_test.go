@@ -38,14 +38,18 @@ func TestName(t *testing.T) {
 
 func TestParseDenies(t *testing.T) {
 	for _, name := range []string{
-		"", "gpuslice-", "gpuslice-mi", "gpuslice-0mi", "gpuslice-04396mi", "gpuslice-4396Mi", "gpuslice-4gi", "gpuslice--4396mi", "gpuslice-4396mi\n",
-		"gpuslice-1x4396mi", "gpuslice-0x4396mi", "gpuslice-33x4396mi", "gpuslice-100x4396mi", "gpuslice-2x4396mi-from-a.b", "gpuslice-4396mi-of-0mi",
+		"", "gpuslice-", "gpuslice-mi", "gpuslice-0mi", "gpuslice-04396mi", "gpuslice-4396Mi",
+		"gpuslice-4gi", "gpuslice--4396mi", "gpuslice-4396mi\n",
+		"gpuslice-1x4396mi", "gpuslice-0x4396mi", "gpuslice-33x4396mi", "gpuslice-100x4396mi",
+		"gpuslice-2x4396mi-from-a.b", "gpuslice-4396mi-of-0mi",
 		"gpuslice-4396mi-of-4395mi", "gpuslice-4396mi-share-of-81920mi", "gpuslice-4396mi-share-share", "gpuslice-4396mi-from-gpu.nvidia.com",
 		"gpuslice-4396mi-from-", "gpuslice-4396mi-from-A", "gpuslice-4396mi-from-a_b", "gpuslice-4396mi-from--a", "gpuslice-100000000mi",
 		"gpuslice-9999999999mi", "gpuslice-99999999999999999999mi", "gpuslice-4396mi-of-100000000mi", "gpuslice-٤mi",
 		"gpuslice-4396mi-from-" + strings.Repeat("a", 253), "other-4396mi",
-		"gpuslice-1g.10gb", "gpuslice-1g.10gb-or-", "gpuslice-1g.10gb.me-or-4396mi", "gpuslice-1g.010gb-or-4396mi", "gpuslice-0g.10gb-or-4396mi", "gpuslice-1gx10gb-or-4396mi",
-		"gpuslice-1g.10gb-or-2x4396mi", "gpuslice-1g.10gb-or-4396mi-of-81920mi", "gpuslice-1g.10gb-or-4396mi-from-a.b", "gpuslice-4396mi-or-1g.10gb", "gpuslice-1g.10gb-or-1g.10gb-or-4396mi",
+		"gpuslice-1g.10gb", "gpuslice-1g.10gb-or-", "gpuslice-1g.10gb.me-or-4396mi", "gpuslice-1g.010gb-or-4396mi",
+		"gpuslice-0g.10gb-or-4396mi", "gpuslice-1gx10gb-or-4396mi",
+		"gpuslice-1g.10gb-or-2x4396mi", "gpuslice-1g.10gb-or-4396mi-of-81920mi", "gpuslice-1g.10gb-or-4396mi-from-a.b",
+		"gpuslice-4396mi-or-1g.10gb", "gpuslice-1g.10gb-or-1g.10gb-or-4396mi",
 		"xgpuslice-4396mi", "gpuslice-4396mi-shares",
 	} {
 		if got, err := Parse(name); err == nil {
@@ -59,7 +63,8 @@ func TestNameOfAny(t *testing.T) {
 	classes := []string{"gpu.nvidia.com", "a.b", "share-from-of-1mi", "", "A", strings.Repeat("a", 220)}
 	firsts := []string{"", "", "1g.10gb", "7g.80gb", "1g.10gb.me", "-or-", "A"}
 	property := func(class, count, first uint8, memory, of uint32, share bool) bool {
-		want := Template{classes[int(class)%len(classes)], quantity.MiB(memory), quantity.MiB(of), int(count % 40), share, firsts[int(first)%len(firsts)]}
+		want := Template{classes[int(class)%len(classes)], quantity.MiB(memory), quantity.MiB(of),
+			int(count % 40), share, firsts[int(first)%len(firsts)]}
 		if of%2 == 0 {
 			want.Of = 0
 		}

@@ -35,7 +35,8 @@ func TestSharedBudget(t *testing.T) {
 			{"a larger and a smaller", ml, "{budget: ml, memory: 48Gi}",
 				`policies sys/a and sys/b share the budget "ml" and limit it differently (quota.memory: 64Gi in sys/a, 48Gi in sys/b); write the same limits in all of them, until then the strictest hold`,
 				"{budget: ml, memory: 48Gi}"},
-			{"different dimensions", "{budget: ml, memory: 64Gi, pools: {a100: {slices: 3}}}", "{budget: ml, gpus: 0, pools: {a100: {slices: 2}, t4: {gpus: 1}}}",
+			{"different dimensions", "{budget: ml, memory: 64Gi, pools: {a100: {slices: 3}}}",
+				"{budget: ml, gpus: 0, pools: {a100: {slices: 2}, t4: {gpus: 1}}}",
 				`policies sys/a and sys/b share the budget "ml" and limit it differently (quota.gpus: none in sys/a, 0 in sys/b; quota.memory: 64Gi in sys/a, none in sys/b; ` +
 					`quota.pools[a100].slices: 3 in sys/a, 2 in sys/b); write the same limits in all of them, until then the strictest hold`,
 				"{budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 2}, t4: {gpus: 1}}}"},
@@ -93,7 +94,8 @@ func TestSharedBudget(t *testing.T) {
 		if excess := limited.Excess(used, eight); len(excess) > 0 {
 			t.Errorf("4Gi fit, got %v", excess)
 		}
-		if other := (&Policy{Quota: authority.Quota}).QuotaFor("team-b"); len(other.Excess(used, quota.Holding{Namespace: "team-b", Charge: quota.Charge{Memory: 40 << 10}})) > 0 {
+		if other := (&Policy{Quota: authority.Quota}).QuotaFor("team-b"); len(other.Excess(used,
+			quota.Holding{Namespace: "team-b", Charge: quota.Charge{Memory: 40 << 10}})) > 0 {
 			t.Error("the wish of one namespace holds another that shares its budget")
 		}
 	})

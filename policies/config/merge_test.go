@@ -127,33 +127,52 @@ func TestTighten(t *testing.T) {
 		}{
 			{"one that says nothing changes nothing", "{}", "{}", nil},
 			{"a stricter mode", "{mode: transparent, enforcementMode: enforce}", "{mode: transparent, enforcementMode: enforce}", nil},
-			{"a laxer mode", "{mode: off, enforcementMode: audit}", "{}", []string{"mode: off is laxer than opt-in", "enforcementMode: audit is laxer than warn"}},
-			{"fewer strategies, in an order of its own", "{strategies: [time-slicing, exclusive, mps]}", "{strategies: [time-slicing, mps]}", []string{"strategies[1]: exclusive is not among mps, time-slicing"}},
-			{"only strategies that it may not use", "{strategies: [exclusive]}", "{}", []string{"strategies[0]: exclusive is not among mps, time-slicing"}},
+			{"a laxer mode", "{mode: off, enforcementMode: audit}", "{}",
+				[]string{"mode: off is laxer than opt-in", "enforcementMode: audit is laxer than warn"}},
+			{"fewer strategies, in an order of its own", "{strategies: [time-slicing, exclusive, mps]}", "{strategies: [time-slicing, mps]}",
+				[]string{"strategies[1]: exclusive is not among mps, time-slicing"}},
+			{"only strategies that it may not use", "{strategies: [exclusive]}", "{}",
+				[]string{"strategies[0]: exclusive is not among mps, time-slicing"}},
 			{"a smaller default", "{defaultSlice: {memory: 4Gi}}", "{defaultSlice: {memory: 4Gi, memoryLimit: 12Gi, compute: 50}}", nil},
 			{"a larger default", "{defaultSlice: {memory: 9Gi}}", "{}", []string{"defaultSlice: it is larger than the authority's"}},
-			{"a larger burst and more compute", "{defaultSlice: {memory: 8Gi, memoryLimit: 13Gi, compute: 60}}", "{}", []string{"defaultSlice.memoryLimit: 13Gi is more than the authority lets it reach", "defaultSlice.compute: 60 is more than 50"}},
-			{"a default of another kind", "{defaultSlice: {fraction: '0.1'}}", "{}", []string{"defaultSlice: it is not of the same kind as the authority's, so that none is known to be smaller"}},
-			{"a smaller class", "{classes: {small: {memory: 2Gi}, part: {fraction: '0.25'}}}", "{classes: {small: {memory: 2Gi}, part: {fraction: '0.25'}}}", nil},
-			{"a burst where there is none", "{classes: {small: {memory: 2Gi, memoryLimit: 3Gi}}}", "{classes: {small: {memory: 2Gi}, part: {fraction: '0.5'}}}", []string{"classes[small].memoryLimit: 3Gi is more than the authority lets it reach"}},
+			{"a larger burst and more compute", "{defaultSlice: {memory: 8Gi, memoryLimit: 13Gi, compute: 60}}", "{}",
+				[]string{"defaultSlice.memoryLimit: 13Gi is more than the authority lets it reach", "defaultSlice.compute: 60 is more than 50"}},
+			{"a default of another kind", "{defaultSlice: {fraction: '0.1'}}", "{}",
+				[]string{"defaultSlice: it is not of the same kind as the authority's, so that none is known to be smaller"}},
+			{"a smaller class", "{classes: {small: {memory: 2Gi}, part: {fraction: '0.25'}}}",
+				"{classes: {small: {memory: 2Gi}, part: {fraction: '0.25'}}}", nil},
+			{"a burst where there is none", "{classes: {small: {memory: 2Gi, memoryLimit: 3Gi}}}",
+				"{classes: {small: {memory: 2Gi}, part: {fraction: '0.5'}}}",
+				[]string{"classes[small].memoryLimit: 3Gi is more than the authority lets it reach"}},
 			{"a larger part", "{classes: {part: {fraction: '0.75'}}}", "{}", []string{"classes[part]: it is larger than the authority's"}},
 			{"a class of its own", "{classes: {huge: {memory: 1Gi}}}", "{}", []string{"classes[huge]: the authority has no such class"}},
-			{"lower limits, and one where there was none", "{limits: {perContainer: {memory: 8Gi, slices: 1}}}", "{limits: {perContainer: {memory: 8Gi, slices: 1}, perPod: {memory: 32Gi, gpus: 2}}}", nil},
-			{"higher limits", "{limits: {perPod: {memory: 64Gi, gpus: 1}}}", "{limits: {perContainer: {memory: 16Gi}, perPod: {memory: 32Gi, gpus: 1}}}", []string{"limits.perPod.memory: 64Gi is more than 32Gi"}},
+			{"lower limits, and one where there was none", "{limits: {perContainer: {memory: 8Gi, slices: 1}}}",
+				"{limits: {perContainer: {memory: 8Gi, slices: 1}, perPod: {memory: 32Gi, gpus: 2}}}", nil},
+			{"higher limits", "{limits: {perPod: {memory: 64Gi, gpus: 1}}}",
+				"{limits: {perContainer: {memory: 16Gi}, perPod: {memory: 32Gi, gpus: 1}}}", []string{"limits.perPod.memory: 64Gi is more than 32Gi"}},
 			{"a stronger minimum", "{minimumEnforcement: driver}", "{minimumEnforcement: driver}", nil},
-			{"a minimum that is to be proven", "{minimumEnforcement: {tier: guard, proven: true}}", "{minimumEnforcement: {tier: guard, proven: true}}", nil},
-			{"a weaker minimum that is to be proven", "{minimumEnforcement: {tier: framework, proven: true}}", "{minimumEnforcement: {tier: guard, proven: true}}", []string{"minimumEnforcement: framework is laxer than guard"}},
+			{"a minimum that is to be proven", "{minimumEnforcement: {tier: guard, proven: true}}",
+				"{minimumEnforcement: {tier: guard, proven: true}}", nil},
+			{"a weaker minimum that is to be proven", "{minimumEnforcement: {tier: framework, proven: true}}",
+				"{minimumEnforcement: {tier: guard, proven: true}}", []string{"minimumEnforcement: framework is laxer than guard"}},
 			{"a weaker minimum", "{minimumEnforcement: none}", "{}", []string{"minimumEnforcement: none is laxer than guard"}},
-			{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
-			{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than deny"}},
+			{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}",
+				"{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
+			{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{
+				"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than deny",
+			}},
 			{"a shim switched on", "{frameworks: {pytorch: {shim: on}}}", "{frameworks: {vllm: {arguments: deny}, pytorch: {shim: on}}}", nil},
-			{"arguments rewritten where they are denied", "{frameworks: {vllm: {arguments: rewrite}}}", "{}", []string{"frameworks[vllm].arguments: rewrite is laxer than deny"}},
-			{"arguments rewritten where the policy warns about them", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
+			{"arguments rewritten where they are denied", "{frameworks: {vllm: {arguments: rewrite}}}", "{}",
+				[]string{"frameworks[vllm].arguments: rewrite is laxer than deny"}},
+			{"arguments rewritten where the policy warns about them", "{frameworks: {sglang: {arguments: rewrite}}}",
+				"{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
 			{"more set aside", "{contextAllowance: 2Gi}", "{contextAllowance: 2Gi}", nil},
 			{"less set aside", "{contextAllowance: 1Mi}", "{}", []string{"contextAllowance: 1Mi is less than what is set aside already"}},
-			{"variables of its own", "{env: [{name: A, value: x}, {name: B, value: y}]}", "{env: [{name: A, value: authority}, {name: B, value: y}]}", []string{"env[0]: A is set already"}},
+			{"variables of its own", "{env: [{name: A, value: x}, {name: B, value: y}]}",
+				"{env: [{name: A, value: authority}, {name: B, value: y}]}", []string{"env[0]: A is set already"}},
 			{"what is the cluster's", "{optOut: true, namespaces: {names: [x]}, pools: {complete: true}, mps: {pipeDirectory: /x}, guard: {dryRun: true}, pod: {schedulerName: x}, templates: off}", "{}", []string{
-				"namespaces: not for a tenant's own document", "optOut: not for a tenant's own document", "pools: not for a tenant's own document", "mps: not for a tenant's own document",
+				"namespaces: not for a tenant's own document", "optOut: not for a tenant's own document",
+				"pools: not for a tenant's own document", "mps: not for a tenant's own document",
 				"guard: not for a tenant's own document", "pod: not for a tenant's own document", "templates: not for a tenant's own document"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -189,7 +208,8 @@ func TestTighten(t *testing.T) {
 	t.Run("no tenant switches a shim off", func(t *testing.T) {
 		t.Parallel()
 		got, clamped := tighten(policyOf(t, "frameworks: {pytorch: {shim: on}}"), policyOf(t, "frameworks: {pytorch: {shim: off}}"))
-		if got.Frameworks["pytorch"].Shim != shim.On || len(clamped) != 1 || clamped[0].String() != "frameworks[pytorch].shim: off is laxer than on" {
+		if got.Frameworks["pytorch"].Shim != shim.On || len(clamped) != 1 ||
+			clamped[0].String() != "frameworks[pytorch].shim: off is laxer than on" {
 			t.Errorf("it is %q, and %v is said", got.Frameworks["pytorch"].Shim, clamped)
 		}
 		got, clamped = tighten(policyOf(t, "frameworks: {pytorch: {shim: env-files}}"), policyOf(t, "frameworks: {pytorch: {shim: on}}"))

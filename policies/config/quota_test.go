@@ -22,7 +22,9 @@ func usedEverywhere(c quota.Charge) func(quota.Scope) quota.Charge {
 
 func TestExcess(t *testing.T) {
 	t.Run("names what is exceeded as Kubernetes does", func(t *testing.T) {
-		team := quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Memory: new(quantity.MiB(64 * 1024)), Slices: new(int64(8))}}}}
+		team := quota.Quota{
+			Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Memory: new(quantity.MiB(64 * 1024)), Slices: new(int64(8))}}},
+		}
 		slice := quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 8 * 1024, Slices: 1}}
 		for name, c := range map[string]struct {
 			quota quota.Quota
@@ -30,14 +32,20 @@ func TestExcess(t *testing.T) {
 			h     quota.Holding
 			want  string
 		}{
-			"what fits exactly is allowed":      {team, quota.Charge{Memory: 56 * 1024, Slices: 7}, slice, ""},
-			"one dimension over names that one": {team, quota.Charge{Memory: 60 * 1024, Slices: 7}, slice, "exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi"},
-			"both dimensions over name both":    {team, quota.Charge{Memory: 60 * 1024, Slices: 8}, slice, "exceeded quota: team-a, requested: memory=8Gi,slices=1, used: memory=60Gi,slices=8, limited: memory=64Gi,slices=8"},
-			"a limit of zero allows none":       {quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{GPUs: new(int64(0))}}}}, quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}}, "exceeded quota: a, requested: gpus=1, used: gpus=0, limited: gpus=0"},
-			"a dimension without limit is free": {team, quota.Charge{GPUs: 1000}, quota.Holding{Charge: quota.Charge{Memory: 1, Slices: 1, GPUs: 64}}, ""},
+			"what fits exactly is allowed": {team, quota.Charge{Memory: 56 * 1024, Slices: 7}, slice, ""},
+			"one dimension over names that one": {team, quota.Charge{Memory: 60 * 1024, Slices: 7},
+				slice, "exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi"},
+			"both dimensions over name both": {team, quota.Charge{Memory: 60 * 1024, Slices: 8},
+				slice, "exceeded quota: team-a, requested: memory=8Gi,slices=1, used: memory=60Gi,slices=8, limited: memory=64Gi,slices=8"},
+			"a limit of zero allows none": {quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{GPUs: new(int64(0))}}}},
+				quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}}, "exceeded quota: a, requested: gpus=1, used: gpus=0, limited: gpus=0"},
+			"a dimension without limit is free": {team, quota.Charge{GPUs: 1000},
+				quota.Holding{Charge: quota.Charge{Memory: 1, Slices: 1, GPUs: 64}}, ""},
 			"no growth in what is already over": {team, quota.Charge{Slices: 80}, quota.Holding{Charge: quota.Charge{Memory: 1}}, ""},
 			"no quota denies nothing":           {quota.Quota{}, quota.Charge{Memory: math.MaxInt64}, slice, ""},
-			"sums that would overflow saturate": {team, quota.Charge{Memory: quantity.MaxMemory, Slices: 1}, quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory}}, "exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
+			"sums that would overflow saturate": {team, quota.Charge{Memory: quantity.MaxMemory, Slices: 1},
+				quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory}},
+				"exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
 			"unknown memory under a memory limit": {team, quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}, MemoryUnknown: true},
 				"exceeded quota: team-a, requested: memory=unknown, used: memory=0Mi, limited: memory=64Gi (the memory of the device it would hold is not known; write gpuslice.dev/memory)"},
 		} {
@@ -80,10 +88,11 @@ func TestExcess(t *testing.T) {
 			t.Fatal(problems)
 		}
 		for name, held := range map[string][]quantity.Devices{
-			"eight quarters":                    slices.Repeat([]quantity.Devices{quantity.Device / 4}, 8),
-			"six thirds":                        slices.Repeat([]quantity.Devices{quantity.Device / 3}, 6),
-			"a device, a half and four eighths": append(slices.Repeat([]quantity.Devices{quantity.Device / 8}, 4), quantity.Device, quantity.Device/2),
-			"fourteen sevenths":                 slices.Repeat([]quantity.Devices{quantity.Device / 7}, 14),
+			"eight quarters": slices.Repeat([]quantity.Devices{quantity.Device / 4}, 8),
+			"six thirds":     slices.Repeat([]quantity.Devices{quantity.Device / 3}, 6),
+			"a device, a half and four eighths": append(slices.Repeat([]quantity.Devices{quantity.Device / 8}, 4),
+				quantity.Device, quantity.Device/2),
+			"fourteen sevenths": slices.Repeat([]quantity.Devices{quantity.Device / 7}, 14),
 		} {
 			var used quota.Charge
 			for i, share := range held {
@@ -93,7 +102,8 @@ func TestExcess(t *testing.T) {
 				}
 				used = used.Plus(one)
 			}
-			v := quota.Denial(p.QuotaFor("team-a").Excess(usedEverywhere(used), quota.Holding{Charge: quota.Charge{Slices: 1, Devices: quantity.Device / 4}}))
+			v := quota.Denial(p.QuotaFor("team-a").Excess(usedEverywhere(used),
+				quota.Holding{Charge: quota.Charge{Slices: 1, Devices: quantity.Device / 4}}))
 			if want := "team-a, requested: devices=0.25, used: devices=2, limited: devices=2"; v == nil || v.Detail != want {
 				t.Errorf("%s and a quarter: %v", name, v)
 			}
@@ -140,7 +150,8 @@ func TestQuotaFor(t *testing.T) {
 			}
 			return quota.Charge{Memory: 40 * 1024}
 		}
-		h := quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Memory: 8 * 1024, Slices: 1}, Classes: map[string]quota.Charge{"small": {Memory: 8 * 1024, Slices: 1}}}
+		h := quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Memory: 8 * 1024, Slices: 1},
+			Classes: map[string]quota.Charge{"small": {Memory: 8 * 1024, Slices: 1}}}
 		want := "exceeded quota: ml (pool a100), requested: memory=8Gi, used: memory=30Gi, limited: memory=32Gi; " +
 			"ml (class small), requested: slices=1, used: slices=2, limited: slices=2; " +
 			"team-a/gpuslice-policy, requested: memory=8Gi, used: memory=12Gi, limited: memory=16Gi"
@@ -166,7 +177,8 @@ func TestQuotaFor(t *testing.T) {
 			t.Errorf("the authority's changed (-want +got)\n%s", diff)
 		}
 		limits := got.QuotaFor("team-a").Limits
-		if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (quota.Scope{}) || *limits[1].Limits.Slices != 20 || limits[1].Scope != (quota.Scope{Namespace: "team-a"}) {
+		if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (quota.Scope{}) || *limits[1].Limits.Slices != 20 ||
+			limits[1].Scope != (quota.Scope{Namespace: "team-a"}) {
 			t.Errorf("limits %+v", limits)
 		}
 		if got, _ := tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
@@ -207,18 +219,21 @@ func TestValidateQuota(t *testing.T) {
 
 func TestParseQuota(t *testing.T) {
 	t.Run("a policy has its quota", func(t *testing.T) {
-		p, problems := Parse("sys/x", []byte("apiVersion: gpuslice.dev/v1\nquota: {budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 4}}}\n"))
+		p, problems := Parse("sys/x",
+			[]byte("apiVersion: gpuslice.dev/v1\nquota: {budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 4}}}\n"))
 		if len(problems) > 0 {
 			t.Fatal(problems.ToAggregate())
 		}
-		want := QuotaSpec{Budget: "ml", Memory: new(quantity.MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]quota.Limits{"a100": {Slices: new(int64(4))}}}
+		want := QuotaSpec{Budget: "ml", Memory: new(quantity.MiB(64 * 1024)), GPUs: new(int64(0)),
+			Pools: map[string]quota.Limits{"a100": {Slices: new(int64(4))}}}
 		if diff := cmp.Diff(want, p.Quota); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
 	t.Run("a quota without limits is denied with its problems", func(t *testing.T) {
 		for document, want := range map[string]string{
-			"slices: -1": "accepted: 0 to", "pools: {a100: {}}": "limits nothing", "budget: ml": "the budget has no limit", "classes: {Big: {slices: 1}}": "RFC 1123",
+			"slices: -1": "accepted: 0 to", "pools: {a100: {}}": "limits nothing",
+			"budget: ml": "the budget has no limit", "classes: {Big: {slices: 1}}": "RFC 1123",
 		} {
 			_, problems := Parse("sys/x", []byte("apiVersion: gpuslice.dev/v1\nquota: {"+document+"}\n"))
 			if len(problems) != 1 || !strings.Contains(problems.ToAggregate().Error(), want) {

@@ -216,7 +216,8 @@ func TestSchemaFields(t *testing.T) {
 	}
 	got, err := os.ReadFile(schemaFile)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the types say, go test ./policies/config -run Schema -update rewrites it (%v):\n%s", schemaFile, err, cmp.Diff(string(want), string(got)))
+		t.Errorf("%s is not what the types say, go test ./policies/config -run Schema -update rewrites it (%v):\n%s",
+			schemaFile, err, cmp.Diff(string(want), string(got)))
 	}
 }
 
@@ -281,7 +282,8 @@ func sectionOf(archive []byte, name string) []byte {
 func TestSchemaRejects(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{
-		"mode: opt-in", head + "colour: red", head + "mode: Transparent", head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",
+		"mode: opt-in", head + "colour: red", head + "mode: Transparent",
+		head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",
 		head + "guard: {act: sometimes}", head + "accept: [hamy]", head + "pools: {declared: [{name: a}]}", head + "defaultSlice: {memory: [8]}",
 	} {
 		if len(problemsBySchema(t, []byte(document))) == 0 {

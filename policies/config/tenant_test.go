@@ -33,7 +33,8 @@ func TestParseTenant(t *testing.T) {
 			{"no strategy", head + "strategies: []\n", "strategies: Required value"},
 			{"two sizes", head + "defaultSlice: {class: small, memory: 1Gi}\n", "defaultSlice: Required value"},
 			{"no version", "mode: transparent\n", "apiVersion: Required value"},
-			{"more than the bound", head + strings.Repeat("# x\n", 4096), "policy.yaml: Invalid value: a tenant's own document has at most 16384 bytes"},
+			{"more than the bound", head + strings.Repeat("# x\n", 4096),
+				"policy.yaml: Invalid value: a tenant's own document has at most 16384 bytes"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

@@ -20,7 +20,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v %v, want %+v", name, got, ok, want)
 		}
 	}
-	for _, name := range []string{"", "1g", "10gb", "0g.10gb", "1g.010gb", "1g.10GB", "1g.10000gb", "1gx10gb", "1g.10gb+", "1g.10gb..me", "1g.10gb+Me",
+	for _, name := range []string{"", "1g", "10gb", "0g.10gb", "1g.010gb", "1g.10GB", "1g.10000gb",
+		"1gx10gb", "1g.10gb+", "1g.10gb..me", "1g.10gb+Me",
 		" 1g.10gb", "1g.10gb\n", "mig-1g.10gb", "10g.10gb", "1g.10gb.replicas1"} {
 		if got, ok := Parse(name); ok {
 			t.Errorf("%q: %+v", name, got)

@@ -18,10 +18,12 @@ func guarded(t *testing.T) (*promise.Promise, *corev1.Pod, *corev1.Container) {
 	t.Helper()
 	p, authored := fullPromise(), authoredPod()
 	for _, name := range []string{"a", "b", "aws-iam-token", "kube-api-access-x", "kube-api-access-a"} {
-		authored.Spec.Volumes = append(authored.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
+		authored.Spec.Volumes = append(authored.Spec.Volumes,
+			corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
 	}
 	authored.Spec.Volumes = append(authored.Spec.Volumes,
-		corev1.Volume{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "mine", PullPolicy: corev1.PullAlways}}},
+		corev1.Volume{Name: "image",
+			VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "mine", PullPolicy: corev1.PullAlways}}},
 		corev1.Volume{Name: "node", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv/mine"}}},
 		corev1.Volume{Name: "empty", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	pod := Apply(p, authored)
@@ -62,29 +64,35 @@ func TestAdditions(t *testing.T) {
 	}
 	for name, add := range map[string]func(*corev1.Container){
 		"a proxy": func(c *corev1.Container) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: "HTTP_PROXY", Value: "http://proxy:3128"}, corev1.EnvVar{Name: "no_proxy", Value: "10.0.0.0/8"})
+			c.Env = append(c.Env, corev1.EnvVar{Name: "HTTP_PROXY", Value: "http://proxy:3128"},
+				corev1.EnvVar{Name: "no_proxy", Value: "10.0.0.0/8"})
 		},
 		"a proxy before all": func(c *corev1.Container) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/ssl/ca.crt"}, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.com"})
+			c.Env = append(c.Env, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/ssl/ca.crt"},
+				corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.com"})
 		},
 		"an identity of EKS": func(c *corev1.Container) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "arn:aws:iam::1:role/a"}, corev1.EnvVar{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: "/var/run/secrets/eks.amazonaws.com/serviceaccount/token"})
+			c.Env = append(c.Env, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "arn:aws:iam::1:role/a"},
+				corev1.EnvVar{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: "/var/run/secrets/eks.amazonaws.com/serviceaccount/token"})
 			c.VolumeMounts = append(c.VolumeMounts, mount("aws-iam-token", "/var/run/secrets/eks.amazonaws.com/serviceaccount"))
 		},
 		"two identities": func(c *corev1.Container) {
-			c.VolumeMounts = append(c.VolumeMounts, mount("a", "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"), mount("b", "/var/run/secrets/azure/tokens"), mount("kube-api-access-x", tokenPath))
+			c.VolumeMounts = append(c.VolumeMounts, mount("a", "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"),
+				mount("b", "/var/run/secrets/azure/tokens"), mount("kube-api-access-x", tokenPath))
 		},
 		"an identity of Google": func(c *corev1.Container) {
 			c.Env = append(c.Env, corev1.EnvVar{Name: "GOOGLE_APPLICATION_CREDENTIALS", Value: "/var/run/secrets/gcp/key"})
 		},
 		"names of the pod": func(c *corev1.Container) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: "DD_AGENT_HOST", ValueFrom: fieldRef("status.hostIP")}, corev1.EnvVar{Name: "DD_ENV", ValueFrom: fieldRef("metadata.labels['env']")})
+			c.Env = append(c.Env, corev1.EnvVar{Name: "DD_AGENT_HOST", ValueFrom: fieldRef("status.hostIP")},
+				corev1.EnvVar{Name: "DD_ENV", ValueFrom: fieldRef("metadata.labels['env']")})
 		},
 		"a time zone": func(c *corev1.Container) {
 			c.Env = append(c.Env, corev1.EnvVar{Name: "TZ", Value: "Europe/Berlin"})
 		},
 		"some of the node's disk": func(c *corev1.Container) {
-			c.Resources.Requests[corev1.ResourceEphemeralStorage], c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi"), resource.MustParse("2Gi")
+			c.Resources.Requests[corev1.ResourceEphemeralStorage], c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi"),
+				resource.MustParse("2Gi")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,31 +160,44 @@ func TestHarmfulAdditions(t *testing.T) {
 			}
 		}, "env[A99]"},
 		"a ConfigMap that can be deleted": {from(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "a"}}), "env[A]"},
-		"a Secret that can be deleted":    {from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a", Optional: new(true)}}), "env[A]"},
-		"an annotation that grows":        {from(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['a']"}}), "env[A]"},
-		"a file":                          {from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{Path: "a"}}), "env[A]"},
-		"a container's resources":         {from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), "env[A]"},
-		"a source that is not known":      {from(corev1.EnvVarSource{}), "env[A]"},
+		"a Secret that can be deleted": {from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a", Optional: new(true)}}),
+			"env[A]"},
+		"an annotation that grows": {
+			from(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['a']"}}), "env[A]",
+		},
+		"a file": {from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{Path: "a"}}), "env[A]"},
+		"a container's resources": {from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}),
+			"env[A]"},
+		"a source that is not known": {from(corev1.EnvVarSource{}), "env[A]"},
 		"all variables of a ConfigMap": {func(c *corev1.Container) {
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}}
 		}, "envFrom"},
-		"processes":                {mounted(mount("a", "/proc")), "volumeMounts[/proc]"},
-		"devices":                  {mounted(mount("a", "/dev/nvidia0")), "volumeMounts[/dev/nvidia0]"},
-		"the guard itself":         {mounted(mount("a", "/gpuslice-guard")), "volumeMounts[/gpuslice-guard]"},
-		"libraries":                {mounted(mount("a", "/usr/lib/x86_64-linux-gnu")), "volumeMounts[/usr/lib/x86_64-linux-gnu]"},
-		"the loader's list":        {mounted(mount("a", "/etc/ld.so.preload")), "volumeMounts[/etc/ld.so.preload]"},
-		"a folder above":           {mounted(mount("a", "/var/run")), "volumeMounts[/var/run]"},
-		"the folder itself":        {mounted(mount("a", "/var/run/secrets")), "volumeMounts[/var/run/secrets]"},
-		"all devices by path":      {mounted(mount("a", "/var/run/nvidia-container-devices/all")), "volumeMounts[/var/run/nvidia-container-devices/all]"},
+		"processes":         {mounted(mount("a", "/proc")), "volumeMounts[/proc]"},
+		"devices":           {mounted(mount("a", "/dev/nvidia0")), "volumeMounts[/dev/nvidia0]"},
+		"the guard itself":  {mounted(mount("a", "/gpuslice-guard")), "volumeMounts[/gpuslice-guard]"},
+		"libraries":         {mounted(mount("a", "/usr/lib/x86_64-linux-gnu")), "volumeMounts[/usr/lib/x86_64-linux-gnu]"},
+		"the loader's list": {mounted(mount("a", "/etc/ld.so.preload")), "volumeMounts[/etc/ld.so.preload]"},
+		"a folder above":    {mounted(mount("a", "/var/run")), "volumeMounts[/var/run]"},
+		"the folder itself": {mounted(mount("a", "/var/run/secrets")), "volumeMounts[/var/run/secrets]"},
+		"all devices by path": {mounted(mount("a", "/var/run/nvidia-container-devices/all")),
+			"volumeMounts[/var/run/nvidia-container-devices/all]"},
 		"a path that climbs":       {mounted(mount("a", "/var/run/secrets/../../../proc")), "/proc]"},
 		"the same by another path": {mounted(mount("a", "/run/secrets/a")), "volumeMounts[/run/secrets/a]"},
-		"a link that leads the next mount to the libraries": {mounted(mount("a", "/var/run/secrets/a"), mount("b", "/var/run/secrets/a/lib")), "volumeMounts[/var/run/secrets/a/lib]"},
-		"a link in a token's folder":                        {mounted(mount("kube-api-access-a", tokenPath), mount("b", tokenPath+"/lib")), "volumeMounts[" + tokenPath + "/lib]"},
-		"one above a token's folder":                        {mounted(mount("kube-api-access-a", tokenPath), mount("b", "/var/run/secrets/kubernetes.io")), "volumeMounts[/var/run/secrets/kubernetes.io]"},
-		"a part of a volume":                                {mounted(but(func(m *corev1.VolumeMount) { m.SubPath = "x" })), "volumeMounts[/var/run/secrets/a]"},
-		"a part by a variable":                              {mounted(but(func(m *corev1.VolumeMount) { m.SubPathExpr = "$(A)" })), "volumeMounts[/var/run/secrets/a]"},
-		"a volume that is written":                          {mounted(but(func(m *corev1.VolumeMount) { m.ReadOnly = false })), "volumeMounts[/var/run/secrets/a]"},
-		"a volume of gpuslice":                              {mounted(but(func(m *corev1.VolumeMount) { m.Name = "gpuslice-shim" })), "volumeMounts[/var/run/secrets/a]"},
+		"a link that leads the next mount to the libraries": {mounted(mount("a", "/var/run/secrets/a"), mount("b", "/var/run/secrets/a/lib")),
+			"volumeMounts[/var/run/secrets/a/lib]"},
+		"a link in a token's folder": {mounted(mount("kube-api-access-a", tokenPath), mount("b", tokenPath+"/lib")),
+			"volumeMounts[" + tokenPath + "/lib]"},
+		"one above a token's folder": {mounted(mount("kube-api-access-a", tokenPath),
+			mount("b", "/var/run/secrets/kubernetes.io")),
+			"volumeMounts[/var/run/secrets/kubernetes.io]"},
+		"a part of a volume": {mounted(but(func(m *corev1.VolumeMount) { m.SubPath = "x" })),
+			"volumeMounts[/var/run/secrets/a]"},
+		"a part by a variable": {mounted(but(func(m *corev1.VolumeMount) { m.SubPathExpr = "$(A)" })),
+			"volumeMounts[/var/run/secrets/a]"},
+		"a volume that is written": {mounted(but(func(m *corev1.VolumeMount) { m.ReadOnly = false })),
+			"volumeMounts[/var/run/secrets/a]"},
+		"a volume of gpuslice": {mounted(but(func(m *corev1.VolumeMount) { m.Name = "gpuslice-shim" })),
+			"volumeMounts[/var/run/secrets/a]"},
 		"mounts that follow the node": {mounted(but(func(m *corev1.VolumeMount) {
 			m.MountPropagation = new(corev1.MountPropagationHostToContainer)
 		})), "volumeMounts[/var/run/secrets/a]"},
@@ -200,7 +221,8 @@ func TestHarmfulAdditions(t *testing.T) {
 			want := pod.DeepCopy()
 			attack.add(guard)
 			got := Apply(p, pod)
-			if found := strings.Join(Undone(p, pod, nil), ", "); !strings.Contains(found, "spec.initContainers[gpuslice-guard]."+attack.says) && !strings.Contains(found, attack.says) {
+			if found := strings.Join(Undone(p, pod, nil), ", "); !strings.Contains(found, "spec.initContainers[gpuslice-guard]."+attack.says) &&
+				!strings.Contains(found, attack.says) {
 				t.Errorf("%q names no %s", found, attack.says)
 			}
 			for i := range got.Spec.InitContainers { // what is harmless in itself may stay
@@ -212,5 +234,6 @@ func TestHarmfulAdditions(t *testing.T) {
 			wantPod(t, want, got)
 		})
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "a container of gpuslice gets a library, a variable or a mount that could weaken it", Outcome: abuse.Denied, Words: "spec.initContainers[gpuslice-guard].env[LD_PRELOAD]"})
+	abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "a container of gpuslice gets a library, a variable or a mount that could weaken it",
+		Outcome: abuse.Denied, Words: "spec.initContainers[gpuslice-guard].env[LD_PRELOAD]"})
 }

@@ -46,7 +46,8 @@ func TestShimEdit(t *testing.T) {
 		}
 	})
 	t.Run("a copy without its promise starts as its author wrote it", func(t *testing.T) {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Command: []string{"/gpuslice/shim/gpuslice-exec", "python"}}},
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
+			Command: []string{"/gpuslice/shim/gpuslice-exec", "python"}}},
 			Volumes: []corev1.Volume{{Name: "gpuslice-shim"}}}}
 		authored, _, _ := Revert(pod, nil)
 		if got := authored.Spec.Containers[0].Command; !slices.Equal(got, []string{"python"}) {

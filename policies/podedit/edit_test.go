@@ -46,7 +46,8 @@ func authoredPod() *corev1.Pod {
 					Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()},
 				},
 				{Name: "third", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "nic"}}}},
-				{Name: "fourth", Image: "corp/train", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()}},
+				{Name: "fourth", Image: "corp/train", Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+					Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()}},
 				{Name: "beside", Env: []corev1.EnvVar{{Name: "C", Value: "d"}}},
 			},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -58,11 +59,15 @@ func authoredPod() *corev1.Pod {
 // fullPromise writes something of every kind.
 func fullPromise() *promise.Promise {
 	product := func(name string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "product", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
+		return corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "product", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
+		}
 	}
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
-		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}, {Name: "third", GPUs: 1}, {Name: "fourth", Resource: api.ResourceGPU, GPUs: 1}}, Explicit: true},
+		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1},
+			{Name: "second", Resource: api.ResourceGPU, GPUs: 1}, {Name: "third", GPUs: 1}, {Name: "fourth", Resource: api.ResourceGPU, GPUs: 1}},
+			Explicit: true},
 		Containers: []promise.Container{{
 			Name: "main", Shim: shim.ByCommand, Resource: nvidia.SharedGPU, Count: 1, Slice: 4096,
 			Env:    []podspec.Variable{{Name: nvidia.EnvMemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},

@@ -25,12 +25,15 @@ func TestRestoreUnread(t *testing.T) {
 func TestRestoreOtherSpelling(t *testing.T) {
 	t.Parallel()
 	p := &promise.Promise{
-		Version: promise.Version, Namespace: "a", Strategy: "mps", Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPU, Count: 1}},
-		Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "main", GPUs: 1, Foreign: map[string]string{"example.com/later": "1e-10000000"}}}},
+		Version: promise.Version, Namespace: "a", Strategy: "mps",
+		Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPU, Count: 1}},
+		Request: api.Request{Explicit: true,
+			Containers: []api.ContainerRequest{{Name: "main", GPUs: 1, Foreign: map[string]string{"example.com/later": "1e-10000000"}}}},
 	}
 	old := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Annotations: map[string]string{api.AnnotationPromise: p.Encode()}, Labels: map[string]string{api.LabelMemory: "4Gi"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Annotations: map[string]string{api.AnnotationPromise: p.Encode()},
+			Labels: map[string]string{api.LabelMemory: "4Gi"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
 	}
 	updated := old.DeepCopy()
 	updated.Annotations[api.AnnotationPromise], updated.Labels[api.LabelMemory] = "{}", "80Gi"
@@ -55,8 +58,10 @@ func TestForeignResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &promise.Promise{
-				Version: promise.Version, Namespace: "a", Strategy: "mps", Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPU, Count: 1}},
-				Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "main", GPUs: 1, Foreign: map[string]string{c.resource: c.quantity}}}},
+				Version: promise.Version, Namespace: "a", Strategy: "mps",
+				Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPU, Count: 1}},
+				Request: api.Request{Explicit: true,
+					Containers: []api.ContainerRequest{{Name: "main", GPUs: 1, Foreign: map[string]string{c.resource: c.quantity}}}},
 			}
 			limits := corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
 			pod := &corev1.Pod{

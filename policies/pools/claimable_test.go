@@ -32,12 +32,13 @@ func TestClaimableOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := resource.MustParse("80Gi")
-			got := claimableOf("gpu.nvidia.com", &resourcev1.Device{AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
-				"memory": {Value: all, RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &all,
-					ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: quantityOf(c.least), Max: &all, Step: quantityOf(c.step)}}},
-				"shares": {Value: resource.MustParse("8"), RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: quantityOf("1"),
-					ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: quantityOf(c.leastShares), Max: quantityOf("8")}}},
-			}})
+			got := claimableOf("gpu.nvidia.com",
+				&resourcev1.Device{AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+					"memory": {Value: all, RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &all,
+						ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: quantityOf(c.least), Max: &all, Step: quantityOf(c.step)}}},
+					"shares": {Value: resource.MustParse("8"), RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: quantityOf("1"),
+						ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: quantityOf(c.leastShares), Max: quantityOf("8")}}},
+				}})
 			if (got.largest > 0) != c.want {
 				t.Errorf("%+v", got)
 			}

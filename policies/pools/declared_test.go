@@ -20,7 +20,8 @@ import (
 )
 
 func shared(name, replicas string) *corev1.Node {
-	return discovered(name, map[string]int64{"gpu.shared": 4}, map[string]string{"gpu.replicas": replicas, "gpu.sharing-strategy": "time-slicing"})
+	return discovered(name, map[string]int64{"gpu.shared": 4},
+		map[string]string{"gpu.replicas": replicas, "gpu.sharing-strategy": "time-slicing"})
 }
 
 func in(node *corev1.Node, key, value string) *corev1.Node {
@@ -48,7 +49,8 @@ func TestDiscoveredPool(t *testing.T) {
 		cordoned.Spec.Unschedulable = true
 		cordoned.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}}
 		nodes := []*corev1.Node{cordoned, shared("n2", "4"), gone, shared("n1", "4"), shared("n3", "8"),
-			in(shared("n5", "4"), nvidia.LabelDriverMajor, "550"), in(shared("n6", "4"), nvidia.LabelDriverMajor, "570"), in(shared("n7", "4"), strategies.LabelTrustDomain, "red"), nil}
+			in(shared("n5", "4"), nvidia.LabelDriverMajor, "550"), in(shared("n6", "4"), nvidia.LabelDriverMajor, "570"),
+			in(shared("n7", "4"), strategies.LabelTrustDomain, "red"), nil}
 		pools := FromNodes(nodes, config.PoolsSpec{}, nil)
 		got := map[string]string{}
 		for i := range pools {
@@ -92,7 +94,8 @@ func TestDiscoveredPool(t *testing.T) {
 		if again := FromNodes([]*corev1.Node{node}, config.PoolsSpec{}, kept); len(again) != 1 || len(again[0].Nodes) != 1 {
 			t.Errorf("a pool that came back is there twice: %q", digest(again))
 		}
-		declared := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "mine", Selector: map[string]string{"zone": "a"}, Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
+		declared := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "mine", Selector: map[string]string{"zone": "a"},
+			Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
 		if again := FromNodes(nil, declared, kept); len(again) != 1 || again[0].Name != "mine" {
 			t.Errorf("a remembered pool that is declared by now is there twice: %q", digest(again))
 		}
@@ -110,7 +113,8 @@ func TestDeclaredPool(t *testing.T) {
 	t.Parallel()
 	t.Run("wins", func(t *testing.T) {
 		t.Parallel()
-		spec := config.PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"}, Resource: nvidia.SharedGPU, Strategy: "mps", MPSProvider: "host-daemon",
+		spec := config.PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"},
+			Resource: nvidia.SharedGPU, Strategy: "mps", MPSProvider: "host-daemon",
 			DeviceMemory: 81559, Replicas: 4, Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}}
 		mine := func(name, release string) *corev1.Node {
 			return in(in(shared(name, "4"), "pool", "h100"), nvidia.LabelDriverMajor, release)
@@ -128,12 +132,17 @@ func TestDeclaredPool(t *testing.T) {
 			want  string
 		}{
 			{"before any node is there", spec, nil, "T=81559 driver 0 nodes []"},
-			{"its nodes are its own, and it has their lowest driver", spec, []*corev1.Node{mine("n1", "580"), mine("n2", "570")}, "T=81559 driver 570 nodes [n1 n2]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
-			{"a driver that one node does not tell is unknown", spec, []*corev1.Node{mine("n1", "580"), mine("n2", "")}, "T=81559 driver 0 nodes [n1 n2]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
-			{"a declared driver stands", updated, []*corev1.Node{mine("n1", "580")}, "T=81559 driver 615 nodes [n1]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
+			{"its nodes are its own, and it has their lowest driver", spec, []*corev1.Node{mine("n1", "580"), mine("n2", "570")},
+				"T=81559 driver 570 nodes [n1 n2]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
+			{"a driver that one node does not tell is unknown", spec, []*corev1.Node{mine("n1", "580"), mine("n2", "")},
+				"T=81559 driver 0 nodes [n1 n2]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
+			{"a declared driver stands", updated, []*corev1.Node{mine("n1", "580")},
+				"T=81559 driver 615 nodes [n1]; device memory: declared 81559Mi, and a node's labels say 80Gi"},
 			{"what is left open is what the labels say", open, []*corev1.Node{mine("n1", "580")}, "T=81920 driver 580 nodes [n1]"},
-			{"labels that disagree leave it open", open, []*corev1.Node{mine("n1", "580"), in(mine("n2", "580"), "nvidia.com/gpu.memory", "40960")}, "T=0 driver 580 nodes [n1 n2]; device memory: not declared, and the nodes' labels say 80Gi and 40Gi"},
-			{"nodes without the resource are not its own", spec, []*corev1.Node{in(labelled("n1"), "pool", "h100")}, "T=81559 driver 0 nodes []; 1 nodes match the selector, and none of them offers nvidia.com/gpu.shared"},
+			{"labels that disagree leave it open", open, []*corev1.Node{mine("n1", "580"), in(mine("n2", "580"), "nvidia.com/gpu.memory", "40960")},
+				"T=0 driver 580 nodes [n1 n2]; device memory: not declared, and the nodes' labels say 80Gi and 40Gi"},
+			{"nodes without the resource are not its own", spec, []*corev1.Node{in(labelled("n1"), "pool", "h100")},
+				"T=81559 driver 0 nodes []; 1 nodes match the selector, and none of them offers nvidia.com/gpu.shared"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -159,7 +168,8 @@ func TestDeclaredPool(t *testing.T) {
 	})
 	t.Run("keeps what was known of its nodes", func(t *testing.T) {
 		t.Parallel()
-		spec := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "a", Selector: map[string]string{"pool": "a"}, Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
+		spec := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "a", Selector: map[string]string{"pool": "a"},
+			Resource: nvidia.SharedGPU, Strategy: "time-slicing", Replicas: 4}}}
 		before := FromNodes([]*corev1.Node{in(shared("n1", "4"), "pool", "a")}, spec, nil)
 		after := FromNodes(nil, spec, before)
 		if len(after) != 1 || after[0].DeviceMemory != 81920 || after[0].DriverMajor != 580 || after[0].Usable() != before[0].Usable() {
@@ -204,7 +214,8 @@ func FuzzPoolsFromNodes(f *testing.F) {
 		node := discovered("n1", map[string]int64{name: n, "gpu": 1}, nil)
 		node.Labels["nvidia.com/"+key] = value
 		for _, p := range FromNodes([]*corev1.Node{node, shared("n2", "4")}, config.PoolsSpec{}, nil) {
-			if p.Usable() < 0 || p.Usable()*quantity.MiB(max(p.Replicas, 1)) > max(p.Total(), 0) || p.Replicas < 0 || p.Replicas > quantity.MaxReplicas {
+			if p.Usable() < 0 || p.Usable()*quantity.MiB(max(p.Replicas, 1)) > max(p.Total(), 0) ||
+				p.Replicas < 0 || p.Replicas > quantity.MaxReplicas {
 				t.Errorf("%q", digest([]Pool{p}))
 			}
 			selectsItsNodes(t, &p)

@@ -31,8 +31,10 @@ func TestGranularPool(t *testing.T) {
 	}{
 		{"one GPU in as many replicas", divided(nil), ""},
 		{"a device that went bad", offering(divided(nil), map[string]int64{"gpu.shared": 76}), ""},
-		{"two GPUs", offering(divided(map[string]string{"gpu.count": "2"}), map[string]int64{"gpu.shared": 154}), `one GPU a node, and label nvidia.com/gpu.count says "2"`},
-		{"two GPUs, of which labels do not tell yet", offering(divided(nil), map[string]int64{"gpu.shared": 154}), "the node has 154 of nvidia.com/gpu.shared, and its labels tell of 77"},
+		{"two GPUs", offering(divided(map[string]string{"gpu.count": "2"}), map[string]int64{"gpu.shared": 154}),
+			`one GPU a node, and label nvidia.com/gpu.count says "2"`},
+		{"two GPUs, of which labels do not tell yet", offering(divided(nil), map[string]int64{"gpu.shared": 154}),
+			"the node has 154 of nvidia.com/gpu.shared, and its labels tell of 77"},
 		{"no count", divided(map[string]string{"gpu.count": ""}), `nvidia.com/gpu.count says ""`},
 		{"other replicas", divided(map[string]string{"gpu.replicas": "154"}), "replicas: declared 77, and its labels say 154"},
 		{"MPS", divided(map[string]string{"gpu.sharing-strategy": "mps", "mps.capable": "true"}), "strategy mps"},
@@ -47,7 +49,8 @@ func TestGranularPool(t *testing.T) {
 				t.Fatalf("%d pools: a node that is left out offers nothing else", len(pools))
 			}
 			p := &pools[0]
-			if notes := strings.Join(p.Notes, "; "); p.HasNode("n1") != (c.want == "") || !strings.Contains(notes, c.want) || c.want == "" && notes != "" {
+			if notes := strings.Join(p.Notes, "; "); p.HasNode("n1") != (c.want == "") ||
+				!strings.Contains(notes, c.want) || c.want == "" && notes != "" {
 				t.Errorf("has the node: %t, notes %q, want %q", p.HasNode("n1"), notes, c.want)
 			}
 			if c.want == "" {

@@ -52,7 +52,8 @@ func digest(pools []Pool) []string {
 	var lines []string
 	for i := range pools {
 		p := &pools[i]
-		line := fmt.Sprintf("%s %s x%d T=%d usable=%d", strings.TrimPrefix(p.Resource, "nvidia.com/"), p.Strategy, p.Replicas, p.DeviceMemory, p.Usable())
+		line := fmt.Sprintf("%s %s x%d T=%d usable=%d", strings.TrimPrefix(p.Resource, "nvidia.com/"),
+			p.Strategy, p.Replicas, p.DeviceMemory, p.Usable())
 		if p.MIGProfile != "" {
 			line += fmt.Sprintf(" %s=%d", p.MIGProfile, p.InstanceMemory)
 		}
@@ -95,31 +96,45 @@ func TestPoolsFromNodes(t *testing.T) {
 			want   []string
 		}{
 			{"no sharing", map[string]int64{"gpu": 1}, nil, []string{"gpu exclusive x1 T=81920 usable=79462"}},
-			{"eight devices, one of them broken", map[string]int64{"gpu": 7}, labels{"gpu.count": "8"}, []string{"gpu exclusive x1 T=81920 usable=79462"}},
+			{"eight devices, one of them broken", map[string]int64{"gpu": 7}, labels{"gpu.count": "8"},
+				[]string{"gpu exclusive x1 T=81920 usable=79462"}},
 			{"time-slicing, renamed", map[string]int64{"gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing"},
 				[]string{"gpu.shared time-slicing x4 T=81920 usable=19865"}},
-			{"time-slicing, not renamed", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing", "gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"},
+			{"time-slicing, not renamed", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing", "gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"},
 				[]string{"gpu time-slicing x4 T=81920 usable=19865"}},
-			{"renamed since the node joined: the old resource stays with 0", map[string]int64{"gpu": 0, "gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing"},
+			{"renamed since the node joined: the old resource stays with 0", map[string]int64{"gpu": 0, "gpu.shared": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing"},
 				[]string{"gpu.shared time-slicing x4 T=81920 usable=19865"}},
-			{"MPS of NVIDIA's plugin", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps", "mps.capable": "true", "gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"},
+			{"MPS of NVIDIA's plugin", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps", "mps.capable": "true", "gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"},
 				[]string{"gpu mps x4 T=81920 usable=19865 by nvidia-device-plugin"}},
-			{"MPS of NVIDIA's plugin, renamed", map[string]int64{"gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps", "mps.capable": "true"},
+			{"MPS of NVIDIA's plugin, renamed", map[string]int64{"gpu.shared": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps", "mps.capable": "true"},
 				[]string{"gpu.shared mps x4 T=81920 usable=19865 by nvidia-device-plugin"}},
 			{"MIG mixed, two profiles", map[string]int64{"gpu": 0, "mig-1g.10gb": 3, "mig-2g.20gb": 2}, mixed,
 				[]string{"mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728", "mig-2g.20gb mig x1 T=81920 usable=19968 2g.20gb=19968"}},
-			{"MIG mixed beside whole devices", map[string]int64{"gpu": 1, "mig-1g.10gb": 3, "mig-2g.20gb": 2}, both(mixed, labels{"gpu.replicas": "1", "gpu.count": "2"}),
-				[]string{"gpu exclusive x1 T=81920 usable=79462", "mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728", "mig-2g.20gb mig x1 T=81920 usable=19968 2g.20gb=19968"}},
-			{"MIG mixed, instances time-sliced and renamed", map[string]int64{"mig-1g.10gb.shared": 14}, migLabels("1g.10gb", "9728", "7", "2", "time-slicing", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+			{"MIG mixed beside whole devices", map[string]int64{"gpu": 1, "mig-1g.10gb": 3, "mig-2g.20gb": 2},
+				both(mixed, labels{"gpu.replicas": "1", "gpu.count": "2"}),
+				[]string{"gpu exclusive x1 T=81920 usable=79462", "mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728",
+					"mig-2g.20gb mig x1 T=81920 usable=19968 2g.20gb=19968"}},
+			{"MIG mixed, instances time-sliced and renamed", map[string]int64{"mig-1g.10gb.shared": 14},
+				migLabels("1g.10gb", "9728", "7", "2", "time-slicing", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
 				[]string{"mig-1g.10gb.shared time-slicing x2 T=81920 usable=4608 1g.10gb=9728"}},
-			{"MIG mixed, instances time-sliced, not renamed", map[string]int64{"mig-1g.10gb": 14}, migLabels("1g.10gb", "9728", "7", "2", "time-slicing", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED"),
+			{"MIG mixed, instances time-sliced, not renamed", map[string]int64{"mig-1g.10gb": 14},
+				migLabels("1g.10gb", "9728", "7", "2", "time-slicing", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED"),
 				[]string{"mig-1g.10gb time-slicing x2 T=81920 usable=4608 1g.10gb=9728"}},
-			{"MIG single: the labels speak of the instance", map[string]int64{"gpu": 7}, single, []string{"gpu mig x1 T=0 usable=9728 1g.10gb=9728"}},
-			{"MIG single, instances time-sliced", map[string]int64{"gpu.shared": 14}, both(single, labels{"gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"}),
+			{"MIG single: the labels speak of the instance", map[string]int64{"gpu": 7},
+				single, []string{"gpu mig x1 T=0 usable=9728 1g.10gb=9728"}},
+			{"MIG single, instances time-sliced", map[string]int64{"gpu.shared": 14},
+				both(single, labels{"gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"}),
 				[]string{"gpu.shared time-slicing x2 T=0 usable=4608 1g.10gb=9728"}},
-			{"MIG single, and the devices are cut differently", map[string]int64{"gpu": 1}, labels{"gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-INVALID", "gpu.memory": "0", "gpu.count": "0", "gpu.replicas": "0", "mig.strategy": "single"},
+			{"MIG single, and the devices are cut differently", map[string]int64{"gpu": 1},
+				labels{"gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-INVALID", "gpu.memory": "0",
+					"gpu.count": "0", "gpu.replicas": "0", "mig.strategy": "single"},
 				[]string{`gpu  x0 T=0 usable=0 INVALID=0; label nvidia.com/gpu.sharing-strategy says "none", and nvidia.com/gpu.replicas 0; MIG strategy single, and the node's GPUs are not all cut into one profile`}},
-			{"discovery from before sharing-strategy", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "", "cuda.driver-version.major": "", "cuda.driver-version.minor": ""},
+			{"discovery from before sharing-strategy", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "", "cuda.driver-version.major": "", "cuda.driver-version.minor": ""},
 				[]string{"gpu time-slicing x4 T=81920 usable=19865"}},
 			{"no size told", map[string]int64{"gpu": 1}, labels{"gpu.memory": ""}, []string{"gpu exclusive x1 T=0 usable=0"}},
 			{"other resources are not ours", map[string]int64{"pgpu": 1, "gpu-memory": 5, "mig-": 1}, nil, nil},
@@ -151,13 +166,18 @@ func TestPoolsFromNodes(t *testing.T) {
 		}{
 			{"GKE without sharing", gke(), "gpu exclusive x1 T=23034 usable=22342"},
 			{"GKE with time-sharing", gke(labelGKESharing, "time-sharing", labelGKEClients, "4"), "gpu time-slicing x4 T=23034 usable=5585"},
-			{"GKE with time-sharing of an unknown number", gke(labelGKESharing, "time-sharing"), "gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
+			{"GKE with time-sharing of an unknown number", gke(labelGKESharing, "time-sharing"),
+				"gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
 			{"GKE with MIG", gke(labelGKEPartition, "1g.5gb"), "gpu mig x1 T=23034 usable=0 1g.5gb=0"},
 			{"GKE with MPS", gke(labelGKESharing, "mps", labelGKEClients, "4"), "gpu mps x4 T=23034 usable=5585 by gke"},
-			{"GKE with MPS of an unknown number", gke(labelGKESharing, "mps"), "gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
-			{"GKE with MPS on MIG", gke(labelGKESharing, "mps", labelGKEClients, "4", labelGKEPartition, "1g.5gb"), "gpu  x0 T=23034 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
-			{"GKE with another way", gke(labelGKESharing, "magic"), `gpu  x0 T=23034 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
-			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}), "gpu  x0 T=0 usable=0; no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
+			{"GKE with MPS of an unknown number", gke(labelGKESharing, "mps"),
+				"gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
+			{"GKE with MPS on MIG", gke(labelGKESharing, "mps", labelGKEClients, "4", labelGKEPartition, "1g.5gb"),
+				"gpu  x0 T=23034 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
+			{"GKE with another way", gke(labelGKESharing, "magic"),
+				`gpu  x0 T=23034 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
+			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}),
+				"gpu  x0 T=0 usable=0; no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -176,18 +196,28 @@ func TestPoolsFromNodes(t *testing.T) {
 			labels labels
 			note   string
 		}{
-			{"a shared resource that is said not to be shared", map[string]int64{"gpu.shared": 4}, nil, "named nvidia.com/gpu.shared, but label nvidia.com/gpu.sharing-strategy reports it as not shared"},
-			{"replicas of what is not shared", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4"}, `sharing-strategy says "none", and nvidia.com/gpu.replicas 4`},
+			{"a shared resource that is said not to be shared", map[string]int64{"gpu.shared": 4},
+				nil, "named nvidia.com/gpu.shared, but label nvidia.com/gpu.sharing-strategy reports it as not shared"},
+			{"replicas of what is not shared", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4"},
+				`sharing-strategy says "none", and nvidia.com/gpu.replicas 4`},
 			{"one replica of what is shared", map[string]int64{"gpu": 1}, labels{"gpu.sharing-strategy": "time-slicing"}, "replicas 1"},
-			{"a product of before the renaming", map[string]int64{"gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing", "gpu.product": "T4-SHARED"}, "sharing did not rename it"},
+			{"a product of before the renaming", map[string]int64{"gpu.shared": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing", "gpu.product": "T4-SHARED"}, "sharing did not rename it"},
 			{"a product of before the sharing ended", map[string]int64{"gpu": 1}, labels{"gpu.product": "T4-SHARED"}, "says SHARED"},
-			{"MPS on MIG", map[string]int64{"mig-1g.10gb": 4}, migLabels("1g.10gb", "9728", "2", "2", "mps", "A100-MIG-1g.10gb"), "does not offer on MIG"},
-			{"MPS on a node that is not capable", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps"}, "mps.capable false"},
-			{"an unknown way to share", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "exclusive"}, `"exclusive" does not tell`},
-			{"replicas that are no number", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "four", "gpu.sharing-strategy": "time-slicing"}, `"four" is not a number from 0 to 4096`},
-			{"more replicas than any device has", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "99999999999999999999", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
-			{"an Arabic-Indic digit", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "٤", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
-			{"GPUs of several kinds: the labels tell of one", map[string]int64{"gpu": 3}, nil, "the node has 3 of nvidia.com/gpu, and its labels tell of 1"},
+			{"MPS on MIG", map[string]int64{"mig-1g.10gb": 4},
+				migLabels("1g.10gb", "9728", "2", "2", "mps", "A100-MIG-1g.10gb"), "does not offer on MIG"},
+			{"MPS on a node that is not capable", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "mps"}, "mps.capable false"},
+			{"an unknown way to share", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "4", "gpu.sharing-strategy": "exclusive"}, `"exclusive" does not tell`},
+			{"replicas that are no number", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "four", "gpu.sharing-strategy": "time-slicing"}, `"four" is not a number from 0 to 4096`},
+			{"more replicas than any device has", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "99999999999999999999", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
+			{"an Arabic-Indic digit", map[string]int64{"gpu": 4},
+				labels{"gpu.replicas": "٤", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
+			{"GPUs of several kinds: the labels tell of one", map[string]int64{"gpu": 3},
+				nil, "the node has 3 of nvidia.com/gpu, and its labels tell of 1"},
 			{"MIG instances without a label", map[string]int64{"mig-1g.10gb": 7}, labels{"mig.strategy": "mixed"}, "no label shows"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -210,7 +240,9 @@ func selectsItsNodes(t *testing.T, p *Pool) {
 	if len(p.Requirements) == 0 {
 		return
 	}
-	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: p.Requirements}}})
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: p.Requirements}},
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", p.Name, err)
 	}
@@ -241,8 +273,11 @@ func TestAgents(t *testing.T) {
 		mode string
 		want bool
 	}{
-		"each node has an agent": {whole, "", true}, "and policy says so": {whole, "auto", true}, "and policy wants a sidecar": {whole, "sidecar", false},
-		"a node has none": {mixed, "auto", false}, "and policy wants an agent": {mixed, "agent", true}, "there is no node now": {remembered, "", false},
+		"each node has an agent": {whole, "", true}, "and policy says so": {whole, "auto", true},
+		"and policy wants a sidecar": {whole, "sidecar", false},
+		"a node has none":            {mixed, "auto", false},
+		"and policy wants an agent":  {mixed, "agent", true},
+		"there is no node now":       {remembered, "", false},
 	} {
 		if got := c.pool.GuardedByAgents(c.mode); got != c.want {
 			t.Errorf("%s: %v", name, got)

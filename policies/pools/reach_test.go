@@ -37,9 +37,11 @@ func fieldName(op corev1.NodeSelectorOperator, name string) corev1.NodeSelectorT
 func TestReach(t *testing.T) {
 	t.Run("a pod reaches the pools that its own constraints leave", func(t *testing.T) {
 		t.Parallel()
-		plain := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds([]*corev1.Node{labelled("n1", "zone", "a", "cores", "32"), labelled("n2", "zone", "a", "cores", "32")})}
+		plain := Pool{Resource: api.ResourceGPU,
+			Nodes: nodeKinds([]*corev1.Node{labelled("n1", "zone", "a", "cores", "32"), labelled("n2", "zone", "a", "cores", "32")})}
 		tainted := Pool{Resource: api.ResourceGPU, Nodes: []nodeKind{{Taints: []corev1.Taint{
-			{Key: api.ResourceGPU, Value: "present", Effect: corev1.TaintEffectNoSchedule}, {Key: "team", Value: "ml", Effect: corev1.TaintEffectNoExecute}}}}}
+			{Key: api.ResourceGPU, Value: "present", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "team", Value: "ml", Effect: corev1.TaintEffectNoExecute}}}}}
 		toCome := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true}
 		grows := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true, Nodes: plain.Nodes}
 		tolerant := func(t corev1.Toleration) corev1.PodSpec { return corev1.PodSpec{Tolerations: []corev1.Toleration{t}} }
@@ -52,14 +54,20 @@ func TestReach(t *testing.T) {
 		}{
 			{name: "a pod without constraints", pool: plain},
 			{name: "a nodeSelector that the nodes match", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}},
-			{name: "a nodeSelector of another value", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
-			{name: "a nodeSelector of a key that no node has", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, why: "nodeSelector matches none"},
-			{name: "the hostname of the second of two equal nodes", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n2"}}},
-			{name: "the hostname of a node elsewhere", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n3"}}, why: "nodeSelector matches none"},
+			{name: "a nodeSelector of another value", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}},
+				why: "nodeSelector matches none"},
+			{name: "a nodeSelector of a key that no node has", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}},
+				why: "nodeSelector matches none"},
+			{name: "the hostname of the second of two equal nodes", pool: plain,
+				pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n2"}}},
+			{name: "the hostname of a node elsewhere", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n3"}},
+				why: "nodeSelector matches none"},
 			{name: "any of two terms is enough", pool: plain, pod: requires(expression("zone", "In", "b"), expression("zone", "In", "a"))},
-			{name: "affinity to another zone", pool: plain, pod: requires(expression("zone", "In", "b")), why: "required node affinity matches none"},
+			{name: "affinity to another zone", pool: plain,
+				pod: requires(expression("zone", "In", "b")), why: "required node affinity matches none"},
 			{name: "affinity with no term matches nothing", pool: plain, pod: requires(), why: "required node affinity"},
-			{name: "affinity with an empty term matches nothing", pool: plain, pod: requires(corev1.NodeSelectorTerm{}), why: "required node affinity"},
+			{name: "affinity with an empty term matches nothing", pool: plain,
+				pod: requires(corev1.NodeSelectorTerm{}), why: "required node affinity"},
 			{name: "a number above a bound", pool: plain, pod: requires(expression("cores", "Gt", "16"))},
 			{name: "a number not above a bound", pool: plain, pod: requires(expression("cores", "Gt", "32")), why: "required node affinity"},
 			{name: "a word is no number", pool: plain, pod: requires(expression("zone", "Lt", "5")), why: "required node affinity"},
@@ -70,12 +78,15 @@ func TestReach(t *testing.T) {
 			{name: "a taint of the team", pool: tainted, why: `taint "team=ml:NoExecute" is not tolerated`},
 			{name: "a toleration of the pod", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "ml"})},
 			{name: "a toleration of another value", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "web"}), why: "team=ml"},
-			{name: "a toleration of another effect", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Operator: "Exists", Effect: "NoSchedule"}), why: "team=ml"},
+			{name: "a toleration of another effect", pool: tainted,
+				pod: tolerant(corev1.Toleration{Key: "team", Operator: "Exists", Effect: "NoSchedule"}), why: "team=ml"},
 			{name: "a toleration of everything", pool: tainted, pod: tolerant(corev1.Toleration{Operator: "Exists"})},
 			{name: "a toleration of policy's", pool: tainted, extra: []corev1.Toleration{{Key: "team", Operator: "Exists"}}},
 			{name: "nodes to come, a key nobody declared", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
-			{name: "nodes to come, another value of a declared key", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
-			{name: "nodes to come, a declared key that must not be", pool: toCome, pod: requires(expression("zone", "DoesNotExist")), why: "required node affinity"},
+			{name: "nodes to come, another value of a declared key", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}},
+				why: "nodeSelector matches none"},
+			{name: "nodes to come, a declared key that must not be", pool: toCome,
+				pod: requires(expression("zone", "DoesNotExist")), why: "required node affinity"},
 			{name: "a pool with nodes that may get others", pool: grows, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -170,7 +181,8 @@ func randomTerms(r *rand.Rand, pick func(...string) string) []corev1.NodeSelecto
 	for range r.IntN(3) {
 		var term corev1.NodeSelectorTerm
 		for range r.IntN(3) {
-			req := corev1.NodeSelectorRequirement{Key: pick("a", "b", corev1.LabelHostname), Operator: corev1.NodeSelectorOperator(pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))}
+			req := corev1.NodeSelectorRequirement{Key: pick("a", "b", corev1.LabelHostname),
+				Operator: corev1.NodeSelectorOperator(pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))}
 			switch req.Operator {
 			case "In", "NotIn":
 				req.Values = []string{pick("1", "2", "n0"), pick("x", "n1")}
@@ -180,7 +192,9 @@ func randomTerms(r *rand.Rand, pick func(...string) string) []corev1.NodeSelecto
 			term.MatchExpressions = append(term.MatchExpressions, req)
 		}
 		if r.IntN(4) == 0 {
-			term.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOperator(pick("In", "NotIn")), Values: []string{pick("n0", "n1", "n7")}}}
+			term.MatchFields = []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOperator(pick("In", "NotIn")), Values: []string{pick("n0", "n1", "n7")}},
+			}
 		}
 		terms = append(terms, term)
 	}

@@ -27,9 +27,10 @@ func TestRemember(t *testing.T) {
 		after time.Duration
 		want  []int // replicas of the pools that are known
 	}{
-		"its node was deleted":                   {nil, config.PoolsSpec{}, time.Hour, []int{4}},
-		"its node was deleted a day ago":         {nil, config.PoolsSpec{}, 24 * time.Hour, nil},
-		"policy remembers for longer":            {nil, config.PoolsSpec{RememberFor: &metav1.Duration{Duration: 48 * time.Hour}}, 24 * time.Hour, []int{4}},
+		"its node was deleted":           {nil, config.PoolsSpec{}, time.Hour, []int{4}},
+		"its node was deleted a day ago": {nil, config.PoolsSpec{}, 24 * time.Hour, nil},
+		"policy remembers for longer": {nil, config.PoolsSpec{RememberFor: &metav1.Duration{Duration: 48 * time.Hour}},
+			24 * time.Hour, []int{4}},
 		"policy remembers nothing":               {nil, config.PoolsSpec{RememberFor: &metav1.Duration{}}, 0, nil},
 		"its plugin restarts":                    {[]*corev1.Node{restarting}, config.PoolsSpec{}, time.Hour, []int{4}},
 		"its node offers other replicas":         {[]*corev1.Node{halved("n1")}, config.PoolsSpec{}, 2 * time.Minute, []int{2}},

@@ -26,8 +26,11 @@ func TestHandlersAreThoseOfEveryNode(t *testing.T) {
 		nodes []*corev1.Node
 		want  []string
 	}{
-		{"all report the same", []*corev1.Node{withHandlers(shared("a", "4"), "runc", "nvidia"), withHandlers(shared("b", "4"), "nvidia", "runc")}, []string{"nvidia", "runc"}},
-		{"one has less", []*corev1.Node{withHandlers(shared("a", "4"), "runc", "nvidia"), withHandlers(shared("b", "4"), "runc")}, []string{"runc"}},
+		{"all report the same",
+			[]*corev1.Node{withHandlers(shared("a", "4"), "runc", "nvidia"), withHandlers(shared("b", "4"), "nvidia", "runc")},
+			[]string{"nvidia", "runc"}},
+		{"one has less", []*corev1.Node{withHandlers(shared("a", "4"), "runc", "nvidia"), withHandlers(shared("b", "4"), "runc")},
+			[]string{"runc"}},
 		{"one does not tell", []*corev1.Node{withHandlers(shared("a", "4"), "runc", "nvidia"), shared("b", "4")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -128,7 +128,9 @@ func devicePluginBeside(t *testing.T) {
 
 func declaredNodes(t *testing.T) {
 	s := shares(t)
-	spec := config.PoolsSpec{Declared: []config.PoolSpec{{Name: "mine", Resource: "nvidia.com/gpu", Strategy: "time-slicing", Selector: map[string]string{"nvidia.com/gpu.present": "true"}}}}
+	spec := config.PoolsSpec{Declared: []config.PoolSpec{
+		{Name: "mine", Resource: "nvidia.com/gpu", Strategy: "time-slicing", Selector: map[string]string{"nvidia.com/gpu.present": "true"}},
+	}}
 	p := s.Pools(spec, nil)
 	if len(p) != 1 || p[0].Name != "mine" || p[0].Replicas != 4 || p[0].DeviceMemory != 81559 || !p[0].HasNode("dra-h100-1") {
 		t.Errorf("pools are %+v, want the declared one with what the driver publishes", p)
@@ -159,7 +161,8 @@ func sharesOfGPU(t *testing.T) {
 		other.Spec.Driver = "memory.example"
 		for i := range other.Spec.Devices {
 			d := &other.Spec.Devices[i]
-			d.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"type": {StringValue: &kind}, "productName": {StringValue: &c.product}}
+			d.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"type": {StringValue: &kind},
+				"productName": {StringValue: &c.product}}
 			if kind == "-" {
 				delete(d.Attributes, "type")
 			}

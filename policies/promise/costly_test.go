@@ -16,7 +16,8 @@ import (
 func TestCostlyPromise(t *testing.T) {
 	t.Parallel()
 	text := func(name, limit string) string {
-		return `{"v":1,"namespace":"a","containers":[{"name":"` + name + `"}],"charge":{"slices":1},"volumes":[{"name":"gpuslice-x","emptyDir":{"sizeLimit":"` + limit + `"}}]}`
+		return `{"v":1,"namespace":"a","containers":[{"name":"` + name +
+			`"}],"charge":{"slices":1},"volumes":[{"name":"gpuslice-x","emptyDir":{"sizeLimit":"` + limit + `"}}]}`
 	}
 	const unread = "holds a quantity that is not read"
 	for _, name := range []string{"trainer", "1e1000"} { // a container may be called so

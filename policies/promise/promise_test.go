@@ -17,7 +17,8 @@ import (
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	of := func(value int) *Promise {
-		return &Promise{Version: Version, Namespace: "a", Charge: quota.Charge{Slices: 1}, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "c", GPUs: 1}}},
+		return &Promise{Version: Version, Namespace: "a", Charge: quota.Charge{Slices: 1},
+			Request:    api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "c", GPUs: 1}}},
 			Containers: []Container{{Name: "c", Count: 1, Env: []podspec.Variable{{Name: "A", Value: strings.Repeat("x", value)}}}}}
 	}
 	keys := NewKeys(make([]byte, minKey))
@@ -59,7 +60,8 @@ func TestVersions(t *testing.T) {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	for count, read := range map[int64]bool{-1: false, 0: false, 1: true, quantity.MaxGPUs: true, quantity.MaxGPUs + 1: false} {
-		p := &Promise{Version: Version, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "c", GPUs: count}}}, Containers: []Container{{Name: "c", Count: count}}}
+		p := &Promise{Version: Version, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "c", GPUs: count}}},
+			Containers: []Container{{Name: "c", Count: count}}}
 		if _, err := Decode(p.Encode()); (err == nil) != read {
 			t.Errorf("%d GPUs: %v", count, err)
 		}

@@ -11,7 +11,8 @@ import (
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	q := quota.Quota{Limits: []quota.Limit{
-		{Name: "team-a", Scope: quota.Scope{Pool: "p", Namespace: "a"}, Limits: quota.Limits{Slices: new(int64(4)), Devices: new(quota.Charge{Devices: 2}.Devices)}},
+		{Name: "team-a", Scope: quota.Scope{Pool: "p", Namespace: "a"},
+			Limits: quota.Limits{Slices: new(int64(4)), Devices: new(quota.Charge{Devices: 2}.Devices)}},
 		{Name: "team-a (class c)", Scope: quota.Scope{Class: "c"}, Limits: quota.Limits{Memory: new(quota.Charge{Memory: 2048}.Memory)}},
 		{Name: "gpus", Scope: quota.Scope{Resource: "nvidia.com/gpu"}, Limits: quota.Limits{GPUs: new(int64(1))}, Native: true},
 	}}
@@ -67,7 +68,8 @@ func TestMeasure(t *testing.T) {
 	t.Parallel()
 	q := quota.Quota{Limits: []quota.Limit{
 		{Name: "other", Limits: quota.Limits{Memory: new(quota.Charge{Memory: 1}.Memory)}},
-		{Name: "class", Scope: quota.Scope{Class: "c"}, Limits: quota.Limits{Slices: new(int64(4)), Memory: new(quota.Charge{Memory: 2048}.Memory)}},
+		{Name: "class", Scope: quota.Scope{Class: "c"},
+			Limits: quota.Limits{Slices: new(int64(4)), Memory: new(quota.Charge{Memory: 2048}.Memory)}},
 	}}
 	h := quota.Holding{Charge: quota.Charge{Memory: 8192, Slices: 9}, Classes: map[string]quota.Charge{"c": {Memory: 1024, Slices: 2}}}
 	for dimension, want := range map[string]string{"memory": "1Gi", "slices": "2", "gpus": "0"} {

@@ -30,16 +30,19 @@ func TestExcess(t *testing.T) {
 		holding quota.Holding
 		want    []string
 	}{
-		"up to the limit":                   {[]quota.Limit{all}, 1, in(2, nil), nil},
-		"one more":                          {[]quota.Limit{all}, 2, in(2, nil), []string{"all"}},
-		"nothing, above the limit":          {[]quota.Limit{all}, 9, in(0, func(h *quota.Holding) { h.Charge.GPUs = 1 }), nil},
-		"a limit of others comes first":     {[]quota.Limit{elsewhere, all}, 2, in(2, nil), []string{"all"}},
-		"both limits":                       {[]quota.Limit{pool, all}, 2, in(2, nil), []string{"pool", "all"}},
-		"another pool":                      {[]quota.Limit{pool}, 2, in(2, func(h *quota.Holding) { h.Pools = []string{"q"} }), nil},
-		"a class":                           {[]quota.Limit{class}, 0, in(2, func(h *quota.Holding) { h.Classes = map[string]quota.Charge{"c": {Slices: 1}} }), []string{"class"}},
-		"no class":                          {[]quota.Limit{class}, 0, in(2, nil), nil},
-		"units of a resource":               {[]quota.Limit{resource}, 0, in(0, func(h *quota.Holding) { h.Units = map[string]int64{"nvidia.com/gpu": 2} }), []string{"resource"}},
-		"memory that is unknown":            {[]quota.Limit{memory}, 0, in(1, func(h *quota.Holding) { h.MemoryUnknown = true }), []string{"memory"}},
+		"up to the limit":               {[]quota.Limit{all}, 1, in(2, nil), nil},
+		"one more":                      {[]quota.Limit{all}, 2, in(2, nil), []string{"all"}},
+		"nothing, above the limit":      {[]quota.Limit{all}, 9, in(0, func(h *quota.Holding) { h.Charge.GPUs = 1 }), nil},
+		"a limit of others comes first": {[]quota.Limit{elsewhere, all}, 2, in(2, nil), []string{"all"}},
+		"both limits":                   {[]quota.Limit{pool, all}, 2, in(2, nil), []string{"pool", "all"}},
+		"another pool":                  {[]quota.Limit{pool}, 2, in(2, func(h *quota.Holding) { h.Pools = []string{"q"} }), nil},
+		"a class": {[]quota.Limit{class},
+			0, in(2, func(h *quota.Holding) { h.Classes = map[string]quota.Charge{"c": {Slices: 1}} }), []string{"class"}},
+		"no class": {[]quota.Limit{class}, 0, in(2, nil), nil},
+		"units of a resource": {[]quota.Limit{resource},
+			0, in(0, func(h *quota.Holding) { h.Units = map[string]int64{"nvidia.com/gpu": 2} }), []string{"resource"}},
+		"memory that is unknown": {[]quota.Limit{memory},
+			0, in(1, func(h *quota.Holding) { h.MemoryUnknown = true }), []string{"memory"}},
 		"no memory, though none is allowed": {[]quota.Limit{memory}, 0, in(1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,17 +27,19 @@ func TestNarrow(t *testing.T) {
 		uncounted bool
 		want      string // the pods that match, below
 	}{
-		"no scope":                     {scopes(), true, false, "plain terminating best-effort high low high-terminating"},
-		"terminating":                  {scopes(corev1.ResourceQuotaScopeTerminating), true, false, "terminating high-terminating"},
-		"not terminating":              {scopes(corev1.ResourceQuotaScopeNotTerminating), true, false, "plain best-effort high low"},
-		"best effort":                  {scopes(corev1.ResourceQuotaScopeBestEffort), true, false, "best-effort"},
-		"not best effort":              {scopes(corev1.ResourceQuotaScopeNotBestEffort), true, false, "plain terminating high low high-terminating"},
-		"a priority class":             {scopes(corev1.ResourceQuotaScopePriorityClass), true, false, "high low high-terminating"},
-		"of one priority":              {priority(corev1.ScopeSelectorOpIn, "high"), true, false, "high high-terminating"},
-		"of another priority":          {priority(corev1.ScopeSelectorOpNotIn, "high"), true, false, "plain terminating best-effort low"},
-		"without a priority":           {priority(corev1.ScopeSelectorOpDoesNotExist), true, false, "plain terminating best-effort"},
-		"two at once":                  {both, true, false, "high-terminating"},
-		"volumes":                      {scopes(corev1.ResourceQuotaScopeVolumeAttributesClass), false, false, "plain terminating best-effort high low high-terminating"},
+		"no scope":        {scopes(), true, false, "plain terminating best-effort high low high-terminating"},
+		"terminating":     {scopes(corev1.ResourceQuotaScopeTerminating), true, false, "terminating high-terminating"},
+		"not terminating": {scopes(corev1.ResourceQuotaScopeNotTerminating), true, false, "plain best-effort high low"},
+		"best effort":     {scopes(corev1.ResourceQuotaScopeBestEffort), true, false, "best-effort"},
+		"not best effort": {scopes(corev1.ResourceQuotaScopeNotBestEffort), true,
+			false, "plain terminating high low high-terminating"},
+		"a priority class":    {scopes(corev1.ResourceQuotaScopePriorityClass), true, false, "high low high-terminating"},
+		"of one priority":     {priority(corev1.ScopeSelectorOpIn, "high"), true, false, "high high-terminating"},
+		"of another priority": {priority(corev1.ScopeSelectorOpNotIn, "high"), true, false, "plain terminating best-effort low"},
+		"without a priority":  {priority(corev1.ScopeSelectorOpDoesNotExist), true, false, "plain terminating best-effort"},
+		"two at once":         {both, true, false, "high-terminating"},
+		"volumes": {scopes(corev1.ResourceQuotaScopeVolumeAttributesClass), false, false,
+			"plain terminating best-effort high low high-terminating"},
 		"one that is not known":        {scopes("New"), true, true, "high low high-terminating"},
 		"one that is not known before": {scopes("New", corev1.ResourceQuotaScopePriorityClass), true, true, "high low high-terminating"},
 	} {
@@ -51,7 +53,8 @@ func TestNarrow(t *testing.T) {
 				traits quota.Traits
 			}{
 				{"plain", quota.Traits{}}, {"terminating", quota.Traits{Terminating: true}}, {"best-effort", quota.Traits{BestEffort: true}},
-				{"high", quota.Traits{PriorityClass: "high"}}, {"low", quota.Traits{PriorityClass: "low"}}, {"high-terminating", quota.Traits{PriorityClass: "high", Terminating: true}},
+				{"high", quota.Traits{PriorityClass: "high"}}, {"low", quota.Traits{PriorityClass: "low"}},
+				{"high-terminating", quota.Traits{PriorityClass: "high", Terminating: true}},
 			} {
 				if s.Pods.Match(pod.traits) {
 					matched = append(matched, pod.name)

@@ -36,9 +36,11 @@ func TestAddUnits(t *testing.T) {
 func TestPlus(t *testing.T) {
 	t.Parallel()
 	a := quota.Holding{Namespace: "a", Charge: quota.Charge{Memory: 1, Slices: 2, GPUs: 3, Devices: 4}, Units: map[string]int64{"x": 1}}
-	b := quota.Holding{Namespace: "a", Charge: quota.Charge{Memory: 10, Slices: 20, GPUs: 30, Devices: 40}, Units: map[string]int64{"x": 2, "y": 3}, MemoryUnknown: true,
+	b := quota.Holding{Namespace: "a", Charge: quota.Charge{Memory: 10, Slices: 20, GPUs: 30, Devices: 40},
+		Units: map[string]int64{"x": 2, "y": 3}, MemoryUnknown: true,
 		Classes: map[string]quota.Charge{"c": {Slices: 1}}}
-	want := quota.Holding{Namespace: "a", Charge: quota.Charge{Memory: 11, Slices: 22, GPUs: 33, Devices: 44}, Units: map[string]int64{"x": 3, "y": 3}, MemoryUnknown: true,
+	want := quota.Holding{Namespace: "a", Charge: quota.Charge{Memory: 11, Slices: 22, GPUs: 33, Devices: 44},
+		Units: map[string]int64{"x": 3, "y": 3}, MemoryUnknown: true,
 		Classes: map[string]quota.Charge{"c": {Slices: 1}}}
 	if diff := cmp.Diff(want, a.Plus(b)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -58,8 +60,9 @@ func TestSound(t *testing.T) {
 		holding quota.Holding
 		want    bool
 	}{
-		"nothing":               {quota.Holding{}, true},
-		"the most":              {quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory, Slices: most, GPUs: most, Devices: most}, Units: map[string]int64{"a": most}}, true},
+		"nothing": {quota.Holding{}, true},
+		"the most": {quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory, Slices: most, GPUs: most, Devices: most},
+			Units: map[string]int64{"a": most}}, true},
 		"too much memory":       {quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory + 1}}, false},
 		"too many slices":       {quota.Holding{Charge: quota.Charge{Slices: most + 1}}, false},
 		"too many GPUs":         {quota.Holding{Charge: quota.Charge{GPUs: most + 1}}, false},

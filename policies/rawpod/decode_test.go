@@ -27,11 +27,12 @@ func TestDecode(t *testing.T) {
 			"a word":                         {pod(`"NaN"`), "is not a quantity that is read", false},
 			"a very long number":             {pod(`"` + strings.Repeat("9", 300) + `"`), "is not a quantity that is read", false},
 			"ten thousand containers":        {many, "", false},
-			"many small objects":             {`{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{},`, 100_000), ",") + `]}}`, "more than 20000 objects", false},
-			"more than four megabytes":       {`{"a":"` + strings.Repeat("x", 5<<20) + `"}`, "at most 4194304 are read", false},
-			"null":                           {`null`, "", true},
-			"a list":                         {`[]`, "", true},
-			"cut":                            {`{"spec":`, "", true},
+			"many small objects": {`{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{},`, 100_000), ",") + `]}}`,
+				"more than 20000 objects", false},
+			"more than four megabytes": {`{"a":"` + strings.Repeat("x", 5<<20) + `"}`, "at most 4194304 are read", false},
+			"null":                     {`null`, "", true},
+			"a list":                   {`[]`, "", true},
+			"cut":                      {`{"spec":`, "", true},
 		} {
 			raw, violation, err := Decode([]byte(c.raw))
 			switch {
@@ -71,7 +72,8 @@ func TestDecodeManagedFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := func(managed string) []byte {
-		return []byte(`{"metadata": {"managedFields" : ` + managed + `, "annotations": ` + string(text) + `, "name": "managedFields"}, "spec": {"containers": [{"name": "a"}]}}`)
+		return []byte(`{"metadata": {"managedFields" : ` + managed + `, "annotations": ` + string(text) +
+			`, "name": "managedFields"}, "spec": {"containers": [{"name": "a"}]}}`)
 	}
 	for name, c := range map[string]struct {
 		managed string
@@ -91,7 +93,8 @@ func TestDecodeManagedFields(t *testing.T) {
 			t.Errorf("%s: %d annotations, %q, %v", name, len(got.Pod.Annotations), got.Pod.Name, got.Pod.Spec.Containers)
 		}
 	}
-	if _, violation, _ := Decode([]byte(`{"metadata": {"a": {"managedFields": [` + strings.Repeat("{},", 100_000) + `{}]}}}`)); violation == nil {
+	if _, violation, _ := Decode(
+		[]byte(`{"metadata": {"a": {"managedFields": [` + strings.Repeat("{},", 100_000) + `{}]}}}`)); violation == nil {
 		t.Error("a list of that name elsewhere is left out")
 	}
 }

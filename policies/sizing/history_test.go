@@ -32,7 +32,8 @@ func TestHistoryOrder(t *testing.T) {
 
 func TestHistoryBounds(t *testing.T) {
 	var h History
-	for _, s := range [][2]float64{{math.NaN(), 1}, {1, math.NaN()}, {-1, 1}, {1, -1}, {math.Inf(1), 1}, {1, math.Inf(1)}, {1e300, 1}, {1, 1e12}} {
+	for _, s := range [][2]float64{{math.NaN(), 1}, {1, math.NaN()}, {-1, 1}, {1, -1},
+		{math.Inf(1), 1}, {1, math.Inf(1)}, {1e300, 1}, {1, 1e12}} {
 		if h.Add(s[0], s[1]) {
 			t.Errorf("%g MiB at %g is taken", s[1], s[0])
 		}

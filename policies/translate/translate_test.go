@@ -107,7 +107,8 @@ func TestPod(t *testing.T) {
 			p.Annotations = map[string]string{"nvidia.com/container.a.gpu-memory.request": "4Gi", "nvidia.com/container.b.gpu-memory.request": "8Gi"}
 		})
 		got := translation(t, p)
-		if got.Pod == nil || got.Pod.Annotations[api.AnnotationContainers] != `{"a":{"memory":"4Gi"},"b":{"memory":"8Gi"}}` || len(got.Pod.Annotations) != 1 {
+		if got.Pod == nil || got.Pod.Annotations[api.AnnotationContainers] != `{"a":{"memory":"4Gi"},"b":{"memory":"8Gi"}}` ||
+			len(got.Pod.Annotations) != 1 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -115,17 +116,20 @@ func TestPod(t *testing.T) {
 		p := pod(func(p *corev1.Pod) {
 			p.Spec.SchedulerName = "hami-scheduler"
 			p.Annotations = map[string]string{"nvidia.com/use-gputype": "A100"}
-			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem": resource.MustParse("4096")}
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"),
+				"nvidia.com/gpumem": resource.MustParse("4096")}
 		})
 		got := translation(t, p)
 		notes := strings.Join(got.Notes, "\n")
-		if got.Pod == nil || got.Pod.Spec.SchedulerName != "" || !strings.Contains(notes, "nvidia.com/use-gputype") || !strings.Contains(notes, "hami-scheduler") {
+		if got.Pod == nil || got.Pod.Spec.SchedulerName != "" ||
+			!strings.Contains(notes, "nvidia.com/use-gputype") || !strings.Contains(notes, "hami-scheduler") {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("what cannot be read is a problem", func(t *testing.T) {
 		got := translation(t, pod(func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem-percentage": resource.MustParse("150")}
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"),
+				"nvidia.com/gpumem-percentage": resource.MustParse("150")}
 		}))
 		if got.Pod != nil || len(got.Problems) == 0 {
 			t.Errorf("%+v", got)
@@ -171,10 +175,14 @@ func translation(t *testing.T, pod *corev1.Pod) translate.Translation {
 
 // TestCombinations: what several systems' words request together, the translation requests too, if there is one.
 func TestCombinations(t *testing.T) {
-	resources := []string{"", "nvidia.com/gpu=1", "nvidia.com/gpu=2", "nvidia.com/gpu=250m", "nvidia.com/gpumem=2000", "nvidia.com/gpucores=30", "koordinator.sh/gpu=50", "volcano.sh/vgpu-number=2"}
-	words := []string{"", "gpu-memory=2000", "gpu-fraction=0.5", "gpu-fraction-num-devices=2", "gpu-memory-limit=3000", "gpu-fraction-container-name=b", "sharedgpu/gpu_limit=0.3", "tensor-fusion.ai/gpu-count=2",
-		"nvidia.com/container.b.gpu-compute.mode=time-slicing", "nvidia.com/container.b.gpu-memory.request=4Gi", "gpuslice.dev/containers={\"a\":{\"memory\":\"1Gi\"}}"}
-	labels := []string{"", "gpuslice.dev/memory=2000Mi", "gpuslice.dev/compute=30", "gpuslice.dev/memory-limit=3000Mi", "gpuslice.dev/share=disabled", "gpuslice.dev/container=a", "gpuslice.dev/strategy=time-slicing"}
+	resources := []string{"", "nvidia.com/gpu=1", "nvidia.com/gpu=2", "nvidia.com/gpu=250m", "nvidia.com/gpumem=2000",
+		"nvidia.com/gpucores=30", "koordinator.sh/gpu=50", "volcano.sh/vgpu-number=2"}
+	words := []string{"", "gpu-memory=2000", "gpu-fraction=0.5", "gpu-fraction-num-devices=2", "gpu-memory-limit=3000",
+		"gpu-fraction-container-name=b", "sharedgpu/gpu_limit=0.3", "tensor-fusion.ai/gpu-count=2",
+		"nvidia.com/container.b.gpu-compute.mode=time-slicing", "nvidia.com/container.b.gpu-memory.request=4Gi",
+		"gpuslice.dev/containers={\"a\":{\"memory\":\"1Gi\"}}"}
+	labels := []string{"", "gpuslice.dev/memory=2000Mi", "gpuslice.dev/compute=30", "gpuslice.dev/memory-limit=3000Mi",
+		"gpuslice.dev/share=disabled", "gpuslice.dev/container=a", "gpuslice.dev/strategy=time-slicing"}
 	translations := 0
 	for _, inA := range resources {
 		for _, inB := range resources[:4] {

@@ -15,7 +15,8 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("are sound", func(t *testing.T) {
 		t.Parallel()
-		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "lmdeploy", "ollama", "paddle", "pytorch", "ray", "sglang", "tensorflow", "tensorrt-llm", "tgi", "triton", "vllm"}
+		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "lmdeploy", "ollama", "paddle", "pytorch", "ray", "sglang",
+			"tensorflow", "tensorrt-llm", "tgi", "triton", "vllm"}
 		if diff := cmp.Diff(want, Names()); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
@@ -36,7 +37,8 @@ func TestFiles(t *testing.T) {
 	t.Run("never set both of two names", func(t *testing.T) {
 		t.Parallel()
 		// Each of these ends the framework, or turns its cap off, when set beside ours.
-		for _, name := range []string{"PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR"} {
+		for _, name := range []string{"PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "XLA_CLIENT_MEM_FRACTION",
+			"XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR"} {
 			if slices.Contains(reservedVariables(), name) {
 				t.Errorf("a profile may set %s", name)
 			}
@@ -64,7 +66,8 @@ func TestLoadErrors(t *testing.T) {
 			{"a key in other case", head + "Rules: []", `unknown field "Rules"`},
 			{"an unknown key deep down", head + "rules: [{set: [{name: A, value: b}]}]", `unknown field "rules[0].set[0].value"`},
 			{"a repeated key", head + "name: y", `already set in map`},
-			{"an unknown formula", head + "rules: [{set: [{name: A, parts: ['{{fractoin}}']}]}]", `rules[0].set[0].parts[0]: formula "fractoin" is none of allocConf, bytes,`},
+			{"an unknown formula", head + "rules: [{set: [{name: A, parts: ['{{fractoin}}']}]}]",
+				`rules[0].set[0].parts[0]: formula "fractoin" is none of allocConf, bytes,`},
 			{"a formula without its settings", head + "rules: [{set: [{name: A, parts: ['{{allocConf}}']}]}]", "needs allocConf"},
 			{"a space in a value", head + "rules: [{set: [{name: A, parts: ['a b']}]}]", "has a space"},
 			{"an empty part", head + "rules: [{set: [{name: A, parts: ['']}]}]", "is empty"},
@@ -72,13 +75,17 @@ func TestLoadErrors(t *testing.T) {
 			{"a variable that is not listed", head + "rules: [{set: [{name: B, parts: [x]}]}]", `"B" is not among variables`},
 			{"an unknown view", head + "rules: [{when: {views: [half]}}]", `rules[0].when.views: "half" is no view`},
 			{"a version that is none", head + "rules: [{when: {from: new}}]", `rules[0].when.from: "new" is no version`},
-			{"an argument without words", head + "arguments: [{flag: --f, most: fraction, views: [whole]}]", "arguments[0]: flag and default are required"},
-			{"an argument for no command", head + "arguments: [{flag: --f, most: fraction, views: [whole], default: d, appendTo: [' ']}]", "arguments[0].appendTo[0]: is empty"},
-			{"an argument with an unknown formula", head + "arguments: [{flag: --f, most: all, views: [whole], default: d}]", `arguments[0].most: formula "all"`},
+			{"an argument without words", head + "arguments: [{flag: --f, most: fraction, views: [whole]}]",
+				"arguments[0]: flag and default are required"},
+			{"an argument for no command", head + "arguments: [{flag: --f, most: fraction, views: [whole], default: d, appendTo: [' ']}]",
+				"arguments[0].appendTo[0]: is empty"},
+			{"an argument with an unknown formula",
+				head + "arguments: [{flag: --f, most: all, views: [whole], default: d}]", `arguments[0].most: formula "all"`},
 			{"a pattern with a hole", strings.Replace(head, "a/b", "a//b", 1), "match.images[0]: image pattern"},
 			{"a pattern that is none", strings.Replace(head, "a/b", "'a/['", 1), "syntax error in pattern"},
 			{"a regular expression that is none", head + "versions: [{images: [a/b], tag: '('}]", "versions[0].tag: error parsing regexp"},
-			{"steps out of order", head + "versions: [{images: [a/b], steps: [{from: '2.0', is: '1.0'}, {from: '1.9', is: '1.1'}]}]", `versions[0].steps[1].from: "1.9" does not come after "2.0"`},
+			{"steps out of order", head + "versions: [{images: [a/b], steps: [{from: '2.0', is: '1.0'}, {from: '1.9', is: '1.1'}]}]",
+				`versions[0].steps[1].from: "1.9" does not come after "2.0"`},
 			{"a step without an end", head + "versions: [{images: [a/b], steps: [{from: '2.0'}]}]", "from and is are required"},
 			{"versions without images", head + "versions: [{tag: x}]", "versions[0].images: is required"},
 			{"two places for a version", head + "versions: [{images: [a/b], tag: t, repository: r}]", "exclude each other"},
@@ -136,13 +143,15 @@ func TestValidateSettings(t *testing.T) {
 			want          string // "" where it is sound
 		}{
 			{"nothing said", "pytorch", Switch{}, ""},
-			{"all that there is", "pytorch", Switch{Enabled: new(true), Version: "2.4", Arguments: "warn", AllocConf: new("max_split_size_mb:64,garbage_collection_threshold:0.8"), Images: []string{"*/train"}}, ""},
+			{"all that there is", "pytorch", Switch{Enabled: new(true), Version: "2.4", Arguments: "warn",
+				AllocConf: new("max_split_size_mb:64,garbage_collection_threshold:0.8"), Images: []string{"*/train"}}, ""},
 			{"settings turned off", "pytorch", Switch{AllocConf: new("")}, ""},
 			{"a profile that does not exist", "torch", Switch{}, `frameworks.torch: Unsupported value: "torch"`},
 			{"a version that is none", "pytorch", Switch{Version: "latest"}, "frameworks.pytorch.version: Invalid value"},
 			{"arguments rewritten", "vllm", Switch{Arguments: "rewrite"}, ""},
 			{"a shim", "pytorch", Switch{Shim: "on"}, ""},
-			{"a shim of another word", "pytorch", Switch{Shim: "true"}, `frameworks.pytorch.shim: Unsupported value: "true": supported values: "off", "variable", "on", "env-files"`},
+			{"a shim of another word", "pytorch", Switch{Shim: "true"},
+				`frameworks.pytorch.shim: Unsupported value: "true": supported values: "off", "variable", "on", "env-files"`},
 			{"a shim of a framework that has none", "jax", Switch{Shim: "on"}, "frameworks.jax.shim: Forbidden: JAX has no shim"},
 			{"arguments otherwise", "vllm", Switch{Arguments: "Warn"}, `supported values: "warn", "rewrite", "deny"`},
 			{"settings of a framework that has none", "jax", Switch{AllocConf: new("a:b")}, "frameworks.jax.allocConf: Forbidden"},

@@ -77,7 +77,8 @@ func TestProperties(t *testing.T) {
 	t.Run("twice is the same and changes nothing", func(t *testing.T) {
 		t.Parallel()
 		everyCase(func(c sample) {
-			c.env, c.args, c.image = "A=$(B) PYTORCH_ALLOC_CONF=x:1 XLA_CLIENT_MEM_FRACTION=.2", []string{"--gpu-memory-utilization", "0.9"}, torch210
+			c.env, c.args, c.image = "A=$(B) PYTORCH_ALLOC_CONF=x:1 XLA_CLIENT_MEM_FRACTION=.2",
+				[]string{"--gpu-memory-utilization", "0.9"}, torch210
 			in, untouched := c.input(), c.input()
 			first := For(in)
 			if diff := cmp.Diff(first, For(in)); diff != "" {
@@ -107,8 +108,10 @@ func TestProperties(t *testing.T) {
 		for i, in := range []Input{
 			{},
 			{Container: &corev1.Container{}},
-			{Container: &corev1.Container{}, Framework: "jax", SliceBytes: -1, LimitBytes: -1, TotalBytes: -1, AllowanceBytes: -1, Processes: -1, GPUs: -1, View: ViewWhole},
-			{Container: &corev1.Container{}, Framework: "vllm", SliceBytes: 1<<63 - 1, TotalBytes: 1<<63 - 1, View: ViewWhole, Switches: map[string]Switch{"vllm": {Version: "x", Images: []string{"["}}}},
+			{Container: &corev1.Container{}, Framework: "jax", SliceBytes: -1, LimitBytes: -1, TotalBytes: -1,
+				AllowanceBytes: -1, Processes: -1, GPUs: -1, View: ViewWhole},
+			{Container: &corev1.Container{}, Framework: "vllm", SliceBytes: 1<<63 - 1, TotalBytes: 1<<63 - 1, View: ViewWhole,
+				Switches: map[string]Switch{"vllm": {Version: "x", Images: []string{"["}}}},
 			{Container: &corev1.Container{}, Framework: strings.Repeat("pytorch-", 1000)},
 		} {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -122,7 +125,8 @@ func TestProperties(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	for _, seed := range [][2]string{{"sh", "vllm serve m --gpu-memory-utilization 0.9"}, {"bash", `exec "a b" 'c`}, {"sh", "a\\"}, {"sh", "$(A) ${B} $("}, {"sh", "a;b|c&&(d)\n#"}} {
+	for _, seed := range [][2]string{{"sh", "vllm serve m --gpu-memory-utilization 0.9"}, {"bash", `exec "a b" 'c`}, {"sh", "a\\"},
+		{"sh", "$(A) ${B} $("}, {"sh", "a;b|c&&(d)\n#"}} {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, first, script string) {
@@ -165,7 +169,8 @@ func FuzzAllocConf(f *testing.F) {
 }
 
 func BenchmarkFor(b *testing.B) {
-	in := sample{image: "registry.corp/dockerhub/vllm/vllm-openai:v0.20.0", command: []string{"bash", "-c", "exec vllm serve m --port 8000 --max-model-len 8192"}, env: "A=b HF_HOME=/cache"}.input()
+	in := sample{image: "registry.corp/dockerhub/vllm/vllm-openai:v0.20.0",
+		command: []string{"bash", "-c", "exec vllm serve m --port 8000 --max-model-len 8192"}, env: "A=b HF_HOME=/cache"}.input()
 	b.ReportAllocs()
 	for b.Loop() {
 		For(in)

@@ -23,8 +23,10 @@ func TestRewrite(t *testing.T) {
 		}{
 			{"flags for the image's own server", sample{image: image, args: []string{"--model", "m"}}, added, ""},
 			{"a server by name", sample{image: "corp/llm:1", command: []string{"vllm", "serve", "m"}}, added, ""},
-			{"a server behind an init", sample{image: "corp/llm:1", command: []string{"tini", "--", "/usr/bin/vllm"}, args: []string{"serve", "m"}}, added, ""},
-			{"a server as a module", sample{image: "corp/llm:1", command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, added, ""},
+			{"a server behind an init", sample{image: "corp/llm:1", command: []string{"tini", "--", "/usr/bin/vllm"}, args: []string{"serve", "m"}},
+				added, ""},
+			{"a server as a module", sample{image: "corp/llm:1", command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}},
+				added, ""},
 			{"a server among the arguments", sample{image: image, args: []string{"vllm", "serve", "m"}}, added, ""},
 			{"a larger value is overruled", sample{image: image, args: []string{"--gpu-memory-utilization", "0.9"}}, added, ""},
 			{"a smaller value stays", sample{image: image, args: []string{"--gpu-memory-utilization=0.05"}}, "", ""},
@@ -49,7 +51,8 @@ func TestRewrite(t *testing.T) {
 				for _, r := range got.Denials {
 					denials = append(denials, r.Detail)
 				}
-				if text := strings.Join(denials, "\n"); tt.denial == "" && text != "" || !strings.Contains(text, tt.denial) || text != "" && !strings.Contains(text, "add --gpu-memory-utilization=0.1093") {
+				if text := strings.Join(denials, "\n"); tt.denial == "" && text != "" || !strings.Contains(text, tt.denial) ||
+					text != "" && !strings.Contains(text, "add --gpu-memory-utilization=0.1093") {
 					t.Errorf("denied for %q, want %q", text, tt.denial)
 				}
 			})

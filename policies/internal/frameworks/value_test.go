@@ -75,7 +75,8 @@ func TestFraction(t *testing.T) {
 
 func TestHumanSize(t *testing.T) {
 	t.Parallel()
-	for bytes, want := range map[int64]string{0: "0Mi", 512 << 20: "512Mi", 8 << 30: "8Gi", 8<<30 - 1: "7.9Gi", 9728 << 20: "9.5Gi", 1<<20 + 1: "1Mi", 1<<62 + 1: "4294967296Gi"} {
+	for bytes, want := range map[int64]string{0: "0Mi", 512 << 20: "512Mi", 8 << 30: "8Gi", 8<<30 - 1: "7.9Gi",
+		9728 << 20: "9.5Gi", 1<<20 + 1: "1Mi", 1<<62 + 1: "4294967296Gi"} {
 		if got := size(bytes); got != want {
 			t.Errorf("%d: got %q, want %q", bytes, got, want)
 		}

@@ -23,11 +23,13 @@ func newFixture(t *testing.T) (*Input, api.Request) {
 		t.Fatal(problems)
 	}
 	shared := func(name string, replicas int) pools.Pool {
-		return pools.Pool{Name: name, Site: name, Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 24576, Replicas: replicas}
+		return pools.Pool{Name: name, Site: name, Resource: "nvidia.com/gpu.shared",
+			Strategy: "time-slicing", DeviceMemory: 24576, Replicas: replicas}
 	}
 	in := &Input{
 		Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}, Policy: policy,
-		Pools: []pools.Pool{shared("four", 4), shared("six", 6), {Name: "whole", Site: "whole", Resource: api.ResourceGPU, Strategy: "exclusive", DeviceMemory: 24576, Replicas: 1}},
+		Pools: []pools.Pool{shared("four", 4), shared("six", 6),
+			{Name: "whole", Site: "whole", Resource: api.ResourceGPU, Strategy: "exclusive", DeviceMemory: 24576, Replicas: 1}},
 	}
 	return in, api.Request{Containers: []api.ContainerRequest{{Name: "main", GPUs: 1, Size: api.Size{Memory: 3072}}}}
 }
@@ -56,7 +58,8 @@ func TestCandidatesAreValues(t *testing.T) {
 	}
 	sixth, quarter := quantity.Device/6, quantity.Device/4
 	if chosen.containers[0].share != sixth || counted.containers[0].share != quarter || same[0].containers[0].share != quarter {
-		t.Errorf("chosen has %s of a device, counts for %s, and the other has %s", chosen.containers[0].share, counted.containers[0].share, same[0].containers[0].share)
+		t.Errorf("chosen has %s of a device, counts for %s, and the other has %s", chosen.containers[0].share,
+			counted.containers[0].share, same[0].containers[0].share)
 	}
 }
 
@@ -65,7 +68,8 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	in, req := newFixture(t)
 	in.Explain = true
-	in.Pools = append(in.Pools, pools.Pool{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 24576, Replicas: 1})
+	in.Pools = append(in.Pools,
+		pools.Pool{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 24576, Replicas: 1})
 	wants, _ := resolveAll(in, req)
 	fitting, unfit := candidates(in, req, wants)
 	chosen, _ := choose(in, req, fitting)
@@ -120,10 +124,12 @@ func TestDependsOnPool(t *testing.T) {
 		same   bool // the other pool's candidate is the same
 		want   bool
 	}{
-		"the only pool":                 {func(*Input, *pools.Pool) {}, false, false},
-		"a quota by pool":               {func(in *Input, _ *pools.Pool) { in.Policy.Quota.Pools = byPool }, false, true},
-		"a tenant's quota by pool":      {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Pools: byPool} }, false, true},
-		"a tenant's quota":              {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Slices: new(int64(1))} }, false, false},
+		"the only pool":   {func(*Input, *pools.Pool) {}, false, false},
+		"a quota by pool": {func(in *Input, _ *pools.Pool) { in.Policy.Quota.Pools = byPool }, false, true},
+		"a tenant's quota by pool": {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Pools: byPool} },
+			false, true},
+		"a tenant's quota": {func(in *Input, _ *pools.Pool) { in.Policy.TenantQuota = &config.QuotaSpec{Slices: new(int64(1))} },
+			false, false},
 		"a device of known size":        {func(_ *Input, p *pools.Pool) { p.DeviceMemory = 24576 }, false, true},
 		"a driver that holds limits":    {func(_ *Input, p *pools.Pool) { p.DriverLimits = true }, false, true},
 		"another pool of its resource":  {func(in *Input, _ *pools.Pool) { in.Pools = append(in.Pools, elsewhere) }, false, true},
@@ -156,15 +162,17 @@ func TestMayGet(t *testing.T) {
 		pool *pools.Pool
 		want bool
 	}{
-		"the same resource":              {placed{pool: &shared}, with(shared, larger), true},
-		"another resource":               {placed{pool: &shared}, with(shared, func(p *pools.Pool) { p.Resource = api.ResourceGPU }), false},
-		"an amount, of any device":       {placed{pool: &claimed}, with(claimed, larger), true},
-		"a part, of a device as large":   {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, func(*pools.Pool) {}), true},
-		"a part, of a larger device":     {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, larger), false},
-		"another class":                  {placed{pool: &claimed}, with(claimed, func(p *pools.Pool) { p.DeviceClass = "other" }), false},
-		"the instance that is preferred": {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}}, &pools.Pool{ClaimsInstances: true, MIGProfile: "1g.10gb"}, true},
-		"another instance":               {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}}, &pools.Pool{ClaimsInstances: true, MIGProfile: "2g.20gb"}, false},
-		"no instance is preferred":       {placed{pool: &claimed}, &pools.Pool{ClaimsInstances: true}, false},
+		"the same resource":            {placed{pool: &shared}, with(shared, larger), true},
+		"another resource":             {placed{pool: &shared}, with(shared, func(p *pools.Pool) { p.Resource = api.ResourceGPU }), false},
+		"an amount, of any device":     {placed{pool: &claimed}, with(claimed, larger), true},
+		"a part, of a device as large": {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, func(*pools.Pool) {}), true},
+		"a part, of a larger device":   {placed{pool: &claimed, size: sizeOn{fromDevice: true}}, with(claimed, larger), false},
+		"another class":                {placed{pool: &claimed}, with(claimed, func(p *pools.Pool) { p.DeviceClass = "other" }), false},
+		"the instance that is preferred": {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}},
+			&pools.Pool{ClaimsInstances: true, MIGProfile: "1g.10gb"}, true},
+		"another instance": {placed{pool: &claimed, preferred: instance{profile: "1g.10gb"}},
+			&pools.Pool{ClaimsInstances: true, MIGProfile: "2g.20gb"}, false},
+		"no instance is preferred": {placed{pool: &claimed}, &pools.Pool{ClaimsInstances: true}, false},
 	} {
 		c := &candidate{containers: []placed{tt.of}}
 		if got := c.mayGet(tt.pool); got != tt.want {
@@ -175,7 +183,8 @@ func TestMayGet(t *testing.T) {
 
 func TestMoreSpecific(t *testing.T) {
 	t.Parallel()
-	small, large := &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 24576}, &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 81920}
+	small, large := &pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 24576},
+		&pools.Pool{Strategy: "exclusive", Replicas: 1, DeviceMemory: 81920}
 	for name, tt := range map[string]struct {
 		e, than FitError
 		want    bool

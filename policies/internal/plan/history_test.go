@@ -25,7 +25,8 @@ func TestSizeFromHistoryWithinLimits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	some := func() quantity.MiB { return quantity.MiB(r.IntN(3) * r.IntN(20_000)) }
 	for range 3000 {
-		p, problems := config.Parse("a", []byte("apiVersion: gpuslice.dev/v1\ndefaultSlice: {memoryLimit: 30Gi, fromHistory: {otherwise: 4Gi}}\n"))
+		p, problems := config.Parse("a",
+			[]byte("apiVersion: gpuslice.dev/v1\ndefaultSlice: {memoryLimit: 30Gi, fromHistory: {otherwise: 4Gi}}\n"))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -37,7 +38,9 @@ func TestSizeFromHistoryWithinLimits(t *testing.T) {
 		key := advice.Container{Namespace: "a", Owner: owner, Container: "c"}
 		rec := &advice.Recommendation{Container: key, Verdict: sizing.Right, Sizes: [len(advice.Coverages)]api.MiB{0, some(), 0}}
 		in := &Input{Policy: p, Namespace: api.Namespace{Name: "a"}, Recommended: advice.Namespace{key: rec},
-			Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, Controller: new(true)}}}}}
+			Pod: &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, Controller: new(true)}}},
+			}}
 		c := api.ContainerRequest{Name: "c", GPUs: int64(1 + r.IntN(2))}
 		got, sizedBy := defaultSlice(in, c)
 		least := smallestSlice(p, c.GPUs)
@@ -56,7 +59,8 @@ func TestSizeFromHistoryWithinLimits(t *testing.T) {
 			t.Fatalf("a limit of %s for %s, where policy allows %d times as much", got.MemoryLimit, got.Memory, ratio)
 		}
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A38", Attack: "any recommended size under a forged owner, with 3,000 policies", Outcome: abuse.Contained, Words: "each slice is within the policy's limits and quota"})
+	abuse.Report(t, abuse.Attempt{Threat: "A38", Attack: "any recommended size under a forged owner, with 3,000 policies",
+		Outcome: abuse.Contained, Words: "each slice is within the policy's limits and quota"})
 }
 
 // TestSizesFromHistoryWithinPod draws containers and limits: sizes from the history exceed the limits of the pod together only where
@@ -76,8 +80,9 @@ func TestSizesFromHistoryWithinPod(t *testing.T) {
 		var before []want
 		inits := r.IntN(4)
 		for i := range inits + 1 + r.IntN(4) {
-			w := want{request: api.ContainerRequest{GPUs: int64(1 + r.IntN(2))}, resolved: api.Size{Memory: quantity.MiB(historyStep * (4 + r.IntN(60))), MemoryLimit: 30 << 10},
-				init: i < inits, spec: &corev1.Container{}}
+			w := want{request: api.ContainerRequest{GPUs: int64(1 + r.IntN(2))},
+				resolved: api.Size{Memory: quantity.MiB(historyStep * (4 + r.IntN(60))), MemoryLimit: 30 << 10},
+				init:     i < inits, spec: &corev1.Container{}}
 			w.sidecar = r.IntN(2) > 0 && w.init
 			if r.IntN(3) > 0 {
 				w.sizedBy = "history"
@@ -113,7 +118,8 @@ func TestSizesFromHistoryWithinPod(t *testing.T) {
 				if w.resolved != was.resolved {
 					t.Fatalf("%+v became %+v", was.resolved, w.resolved)
 				}
-			case !exceeded || w.resolved.Memory < least(&was) || w.resolved.Memory >= was.resolved.Memory || ratio > 0 && w.resolved.MemoryLimit > w.resolved.Memory*ratio:
+			case !exceeded || w.resolved.Memory < least(&was) || w.resolved.Memory >= was.resolved.Memory ||
+				ratio > 0 && w.resolved.MemoryLimit > w.resolved.Memory*ratio:
 				t.Fatalf("%+v became %+v, the smallest slice is %s", was.resolved, w.resolved, least(&was))
 			default:
 				held++
@@ -192,7 +198,8 @@ func TestClaimsWithinPod(t *testing.T) {
 		req := api.Request{Strategy: strategy}
 		for _, name := range []string{"prepare", "main"} {
 			key := advice.Container{Namespace: "a", Owner: owner, Container: name}
-			in.Recommended[key] = &advice.Recommendation{Container: key, Verdict: sizing.Right, Sizes: [len(advice.Coverages)]api.MiB{4 << 10, 4 << 10, 4 << 10}}
+			in.Recommended[key] = &advice.Recommendation{Container: key, Verdict: sizing.Right,
+				Sizes: [len(advice.Coverages)]api.MiB{4 << 10, 4 << 10, 4 << 10}}
 			req.Containers = append(req.Containers, api.ContainerRequest{Name: name, GPUs: 1})
 		}
 		wants, violations := resolveAll(in, req)

@@ -35,12 +35,14 @@ func TestShareInstead(t *testing.T) {
 		"a strategy that is not allowed": {[]pools.Pool{share(func(p *pools.Pool) { p.Strategy = "mps" })}, 8192, false, none},
 		"shares of unknown size":         {[]pools.Pool{share(func(p *pools.Pool) { p.DeviceMemory = 0 })}, 8192, false, none},
 		"without a node":                 {[]pools.Pool{share(func(p *pools.Pool) { p.LastSeen = time.Unix(1, 0) })}, 8192, false, none},
-		"out of reach":                   {[]pools.Pool{share(func(p *pools.Pool) { p.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}} })}, 8192, false, none},
-		"a smaller share":                {[]pools.Pool{four}, 8192, false, `write gpuslice.dev/memory: "6Gi" or less for a share, or write`},
-		"the largest of two":             {[]pools.Pool{four, two}, 20480, false, `"12Gi" or less for a share, or write`},
-		"the largest comes first":        {[]pools.Pool{two, four}, 20480, false, `"12Gi" or less for a share, or write`},
-		"one that would fit":             {[]pools.Pool{four}, 6144, false, "gpuslice explain -f shows what is wrong with each share"},
-		"a fraction":                     {[]pools.Pool{four}, 0, true, "request a fraction of 0.25 or less for a share"},
+		"out of reach": {[]pools.Pool{share(func(p *pools.Pool) {
+			p.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+		})}, 8192, false, none},
+		"a smaller share":         {[]pools.Pool{four}, 8192, false, `write gpuslice.dev/memory: "6Gi" or less for a share, or write`},
+		"the largest of two":      {[]pools.Pool{four, two}, 20480, false, `"12Gi" or less for a share, or write`},
+		"the largest comes first": {[]pools.Pool{two, four}, 20480, false, `"12Gi" or less for a share, or write`},
+		"one that would fit":      {[]pools.Pool{four}, 6144, false, "gpuslice explain -f shows what is wrong with each share"},
+		"a fraction":              {[]pools.Pool{four}, 0, true, "request a fraction of 0.25 or less for a share"},
 	} {
 		in, _ := newFixture(t)
 		in.Pools = tt.pools

@@ -47,7 +47,8 @@ func TestDevices(t *testing.T) {
 				t.Errorf("%q is %d, %q: %v; want %d, %q", text, got, got, err, want.devices, want.human)
 			}
 		}
-		for _, text := range []string{"", "-1", "two", "1e3", "1/0", "0.1234", "999999", "1/3/4", " 1", "500m", "99999999999999999999999/1", "9999999999999/1"} {
+		for _, text := range []string{"", "-1", "two", "1e3", "1/0", "0.1234", "999999", "1/3/4", " 1", "500m",
+			"99999999999999999999999/1", "9999999999999/1"} {
 			if got := Devices(0); got.UnmarshalText([]byte(text)) == nil {
 				t.Errorf("%q is read as %d", text, got)
 			}

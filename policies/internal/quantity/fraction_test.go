@@ -7,7 +7,8 @@ import (
 )
 
 func TestGPUText(t *testing.T) {
-	for text, want := range map[string]string{"250m": "0.25", "0.334": "0.334", "1500m": "1.5", "1": "1", "0": "0", "1m": "0.001", "-250m": "-250m", "65.5": "65500m"} {
+	for text, want := range map[string]string{"250m": "0.25", "0.334": "0.334", "1500m": "1.5", "1": "1", "0": "0",
+		"1m": "0.001", "-250m": "-250m", "65.5": "65500m"} {
 		if got := GPUText(resource.MustParse(text)); got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)
 		}
@@ -33,7 +34,8 @@ func TestFraction(t *testing.T) {
 
 func TestParseFractionOfTwoNumbers(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Fraction{"1/4": {1, 4}, "1/3": {1, 3}, "1/1": {1000, 1000}, "3/4": {750000, Micro}, "2/3": {666667, Micro}} {
+	for text, want := range map[string]Fraction{"1/4": {1, 4}, "1/3": {1, 3}, "1/1": {1000, 1000},
+		"3/4": {750000, Micro}, "2/3": {666667, Micro}} {
 		got, err := ParseFraction(text)
 		if err != nil || got.Num*want.Den != want.Num*got.Den {
 			t.Errorf("%s is read as %v, %v, want %v", text, got, err, want)

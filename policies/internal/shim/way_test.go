@@ -41,7 +41,8 @@ func TestIgnoresEnvironment(t *testing.T) {
 // TestWayOf is about what a container does with the variable: its command must mean what it meant, and the shim must be there.
 func TestWayOf(t *testing.T) {
 	t.Parallel()
-	const uses, replaces, clears = "the container itself uses the value of PYTHONPATH", "the command sets or removes PYTHONPATH", "the command clears the environment"
+	const uses, replaces, clears = "the container itself uses the value of PYTHONPATH",
+		"the command sets or removes PYTHONPATH", "the command clears the environment"
 	script := func(text string) corev1.Container { return corev1.Container{Command: []string{"sh", "-c", text}} }
 	command := func(words ...string) corev1.Container { return corev1.Container{Command: words} }
 	with := func(c corev1.Container, pairs ...string) corev1.Container {
@@ -112,17 +113,22 @@ func TestWayOfUnderALocalProfile(t *testing.T) {
 		own *corev1.SecurityContext
 		why string
 	}{
-		"none":                                       {},
-		"default":                                    {pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("RuntimeDefault"), SeccompProfile: seccomp("RuntimeDefault")})},
-		"AppArmor of the pod":                        {pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("Localhost")}), why: ofArmor},
-		"AppArmor of the container":                  {own: &corev1.SecurityContext{AppArmorProfile: armor("Localhost")}, why: ofArmor},
-		"AppArmor of the pod, not the container":     {pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("Localhost")}), own: &corev1.SecurityContext{AppArmorProfile: armor("Unconfined")}},
+		"none": {},
+		"default": {
+			pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("RuntimeDefault"), SeccompProfile: seccomp("RuntimeDefault")}),
+		},
+		"AppArmor of the pod":       {pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("Localhost")}), why: ofArmor},
+		"AppArmor of the container": {own: &corev1.SecurityContext{AppArmorProfile: armor("Localhost")}, why: ofArmor},
+		"AppArmor of the pod, not the container": {pod: inPod(&corev1.PodSecurityContext{AppArmorProfile: armor("Localhost")}),
+			own: &corev1.SecurityContext{AppArmorProfile: armor("Unconfined")}},
 		"AppArmor of an annotation":                  {pod: annotated("c", "localhost/corp"), why: ofArmor},
 		"AppArmor of an annotation, the default":     {pod: annotated("c", "runtime/default")},
 		"AppArmor of another container's annotation": {pod: annotated("d", "localhost/corp")},
-		"seccomp of the pod":                         {pod: inPod(&corev1.PodSecurityContext{SeccompProfile: seccomp("Localhost")}), why: ofSeccomp},
-		"seccomp of the container":                   {own: &corev1.SecurityContext{SeccompProfile: seccomp("Localhost")}, why: ofSeccomp},
-		"seccomp of the pod, not the container":      {pod: inPod(&corev1.PodSecurityContext{SeccompProfile: seccomp("Localhost")}), own: &corev1.SecurityContext{SeccompProfile: seccomp("RuntimeDefault")}},
+		"seccomp of the pod": {pod: inPod(&corev1.PodSecurityContext{SeccompProfile: seccomp("Localhost")}),
+			why: ofSeccomp},
+		"seccomp of the container": {own: &corev1.SecurityContext{SeccompProfile: seccomp("Localhost")}, why: ofSeccomp},
+		"seccomp of the pod, not the container": {pod: inPod(&corev1.PodSecurityContext{SeccompProfile: seccomp("Localhost")}),
+			own: &corev1.SecurityContext{SeccompProfile: seccomp("RuntimeDefault")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,16 +166,18 @@ func TestWayOfByFile(t *testing.T) {
 		way  string
 		why  string
 	}{
-		"nothing":                  {corev1.Container{}, EnvFiles, ByFile, ""},
-		"arguments":                {corev1.Container{Args: []string{"-u", "train.py", "-I"}}, EnvFiles, ByFile, ""},
-		"arguments, Python's own":  {corev1.Container{Args: []string{"-uI", "train.py"}}, EnvFiles, "", "the command starts Python with -I"},
-		"a program in arguments":   {corev1.Container{Args: []string{"python", "-S", "x.py"}}, EnvFiles, "", "the command starts Python with -I"},
-		"without such files":       {corev1.Container{}, On, "", "the image may set PYTHONPATH"},
-		"a command":                {corev1.Container{Command: []string{"python"}}, EnvFiles, ByCommand, ""},
-		"a value":                  {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH"}}}, EnvFiles, ByVariable, ""},
-		"a value from elsewhere":   {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH", ValueFrom: new(corev1.EnvVarSource)}}}, EnvFiles, "", "known at run time only"},
+		"nothing":                 {corev1.Container{}, EnvFiles, ByFile, ""},
+		"arguments":               {corev1.Container{Args: []string{"-u", "train.py", "-I"}}, EnvFiles, ByFile, ""},
+		"arguments, Python's own": {corev1.Container{Args: []string{"-uI", "train.py"}}, EnvFiles, "", "the command starts Python with -I"},
+		"a program in arguments":  {corev1.Container{Args: []string{"python", "-S", "x.py"}}, EnvFiles, "", "the command starts Python with -I"},
+		"without such files":      {corev1.Container{}, On, "", "the image may set PYTHONPATH"},
+		"a command":               {corev1.Container{Command: []string{"python"}}, EnvFiles, ByCommand, ""},
+		"a value":                 {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH"}}}, EnvFiles, ByVariable, ""},
+		"a value from elsewhere": {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH", ValueFrom: new(corev1.EnvVarSource)}}},
+			EnvFiles, "", "known at run time only"},
 		"variables from elsewhere": {corev1.Container{EnvFrom: []corev1.EnvFromSource{{}}}, EnvFiles, "", "known at run time only"},
-		"under a local profile":    {corev1.Container{SecurityContext: localhost}, EnvFiles, "", "the seccomp profile of the container is of the node"},
+		"under a local profile": {corev1.Container{SecurityContext: localhost},
+			EnvFiles, "", "the seccomp profile of the container is of the node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +192,8 @@ func TestWayOfByFile(t *testing.T) {
 // TestRecorderNumber holds names to what Recorder writes: one that only looks like it is the author's own container.
 func TestRecorderNumber(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"gpuslice-record-0": 0, "gpuslice-record-12": 12, "gpuslice-record-01": -1, "gpuslice-record-+1": -1,
+	for name, want := range map[string]int{"gpuslice-record-0": 0, "gpuslice-record-12": 12,
+		"gpuslice-record-01": -1, "gpuslice-record-+1": -1,
 		"gpuslice-record--1": -1, "gpuslice-record-": -1, "gpuslice-record-x": -1, "1": -1} {
 		if got := RecorderNumber(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)

@@ -22,17 +22,21 @@ func requesting(t testing.TB, pairs ...string) *corev1.Pod {
 		}
 		limits[corev1.ResourceName(name)] = q
 	}
-	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Resources: corev1.ResourceRequirements{Limits: limits}}}}}
+	return &corev1.Pod{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Resources: corev1.ResourceRequirements{Limits: limits}}}},
+	}
 }
 
 func TestHintOfResources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ requested, want string }{
-		{"nvidia.com/gpumem=3000", `nvidia.com/gpumem is read by HAMi, not by gpuslice; for a slice write the label gpuslice.dev/memory: "3000Mi"`},
+		{"nvidia.com/gpumem=3000",
+			`nvidia.com/gpumem is read by HAMi, not by gpuslice; for a slice write the label gpuslice.dev/memory: "3000Mi"`},
 		{"nvidia.com/gpumem-percentage=30", `gpuslice.dev/fraction: "0.3"`},
 		{"nvidia.com/gpumem-percentage=33", `gpuslice.dev/fraction: "0.33"`},
 		{"nvidia.com/gpucores=30", `gpuslice.dev/compute: "30"`},
-		{"nvidia.com/gpucores=30 nvidia.com/gpumem=3000", `nvidia.com/gpucores and nvidia.com/gpumem are read by HAMi, not by gpuslice; for a slice write the labels gpuslice.dev/memory: "3000Mi", gpuslice.dev/compute: "30"`},
+		{"nvidia.com/gpucores=30 nvidia.com/gpumem=3000",
+			`nvidia.com/gpucores and nvidia.com/gpumem are read by HAMi, not by gpuslice; for a slice write the labels gpuslice.dev/memory: "3000Mi", gpuslice.dev/compute: "30"`},
 		{"nvidia.com/gpumem-percentage=30 nvidia.com/gpumem=3000", `write one of gpuslice's labels`},
 		{"nvidia.com/gpumem-percentage=101", `write one of gpuslice's labels`},
 		{"nvidia.com/gpumem=500m", `write one of gpuslice's labels`},
@@ -46,7 +50,8 @@ func TestHintOfResources(t *testing.T) {
 		{"tencent.com/vcuda-memory=30 tencent.com/vcuda-core=50", `gpuslice.dev/memory: "7680Mi", gpuslice.dev/compute: "50"`},
 		{"tencent.com/vcuda-core=200", `nvidia.com/gpu: 2 and the labels gpuslice.dev/fraction: "1", gpuslice.dev/compute: "100"`},
 		{"koordinator.sh/gpu-memory=8Gi", `gpuslice.dev/memory: "8Gi"`},
-		{"koordinator.sh/gpu-memory=4Gi koordinator.sh/gpu-core=100 koordinator.sh/gpu.shared=2", `nvidia.com/gpu: 2 and the labels gpuslice.dev/memory: "2Gi", gpuslice.dev/compute: "50"`},
+		{"koordinator.sh/gpu-memory=4Gi koordinator.sh/gpu-core=100 koordinator.sh/gpu.shared=2",
+			`nvidia.com/gpu: 2 and the labels gpuslice.dev/memory: "2Gi", gpuslice.dev/compute: "50"`},
 		{"koordinator.sh/gpu-memory-ratio=200", `nvidia.com/gpu: 2 and the label gpuslice.dev/fraction: "1"`},
 		{"koordinator.sh/gpu-memory-ratio=150", `write one of gpuslice's labels`},
 		{"koordinator.sh/gpu-memory-ratio=75 koordinator.sh/gpu.shared=2", `write one of gpuslice's labels`},
@@ -60,11 +65,13 @@ func TestHintOfResources(t *testing.T) {
 	} {
 		names := strings.Fields(c.requested)
 		got := Find(requesting(t, names...))
-		if len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) || !strings.HasPrefix(got[0].Hint(), `container "a": `) || len(got[0].Names) != len(names) {
+		if len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) ||
+			!strings.HasPrefix(got[0].Hint(), `container "a": `) || len(got[0].Names) != len(names) {
 			t.Errorf("%s: got %+v, want %q", c.requested, got, c.want)
 		}
 	}
-	for _, name := range []string{"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/gpu-a100", "nvidia.com/mig-1g.5gb", "nvidia.com/priority", "cpu"} {
+	for _, name := range []string{"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/gpu-a100",
+		"nvidia.com/mig-1g.5gb", "nvidia.com/priority", "cpu"} {
 		if got := Find(requesting(t, name+"=1")); got != nil {
 			t.Errorf("%s is of another system: %+v", name, got)
 		}
@@ -91,14 +98,16 @@ func TestHintOfWords(t *testing.T) {
 		{"gpu-memory", "4Gi", `write one of gpuslice's labels`},
 	} {
 		for _, pod := range []*corev1.Pod{
-			{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{c.name: c.value}}}, {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{c.name: c.value}}},
+			{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{c.name: c.value}}},
+			{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{c.name: c.value}}},
 		} {
 			if got := Find(pod); len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) {
 				t.Errorf("%s: %s: got %+v, want %q", c.name, c.value, got, c.want)
 			}
 		}
 	}
-	if got := Find(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"mps": "true"}, Labels: map[string]string{"app": "x"}}}); got != nil {
+	if got := Find(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"mps": "true"},
+		Labels: map[string]string{"app": "x"}}}); got != nil {
 		t.Errorf("a pod that requests nothing: %+v", got)
 	}
 }
@@ -120,7 +129,8 @@ func TestFindBounds(t *testing.T) {
 func FuzzFind(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"nvidia.com/gpumem", "3000", "gpu-fraction", "0.5"}, {"koordinator.sh/gpu", "200", "sharedgpu/gpu_limit", "0.3"},
-		{"nvidia.com/gpu-10gb", "1", "nvidia.com/container.a.gpu-memory.request", "8Gi"}, {"tencent.com/vcuda-core", "1e3", "aliyun.com/gpu-count", "2"},
+		{"nvidia.com/gpu-10gb", "1", "nvidia.com/container.a.gpu-memory.request", "8Gi"},
+		{"tencent.com/vcuda-core", "1e3", "aliyun.com/gpu-count", "2"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}
@@ -135,7 +145,9 @@ func FuzzFind(f *testing.F) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{word: text}, Labels: map[string]string{word: text}},
 			Spec: corev1.PodSpec{NodeSelector: map[string]string{word: text},
-				Containers: []corev1.Container{{Name: "a", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): q}}}}},
+				Containers: []corev1.Container{
+					{Name: "a", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): q}}},
+				}},
 		}
 		got, again := Find(pod), Find(pod)
 		if len(got) != len(again) {

@@ -35,8 +35,10 @@ func longest(n int) (all []Recommendation) {
 	label := strings.Repeat("n", 63)
 	for i := range n {
 		all = append(all, Recommendation{
-			Container: Container{label[:57] + fmt.Sprintf("%06d", i%1000), Owner{strings.Repeat("K", 63), fmt.Sprintf("%06d.", i) + strings.Repeat("m", 246)}, label},
-			Sizes:     [len(Coverages)]api.MiB{maxMiB, maxMiB, maxMiB}, Verdict: sizing.TakesWhatIsGiven, Since: written, Hours: maxHours, Slice: maxMiB,
+			Container: Container{label[:57] + fmt.Sprintf("%06d", i%1000),
+				Owner{strings.Repeat("K", 63), fmt.Sprintf("%06d.", i) + strings.Repeat("m", 246)}, label},
+			Sizes:   [len(Coverages)]api.MiB{maxMiB, maxMiB, maxMiB},
+			Verdict: sizing.TakesWhatIsGiven, Since: written, Hours: maxHours, Slice: maxMiB,
 		})
 	}
 	return all
@@ -152,7 +154,8 @@ func TestSize(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[sizing.Verdict]string{
 		sizing.OverRequested: "", sizing.Right: "", sizing.AtRisk: "", sizing.NoSlice: "",
-		sizing.NotEnoughHistory: "not enough history", sizing.TakesWhatIsGiven: "takes what it is given", sizing.Idle: "idle", sizing.Unknown: "unknown",
+		sizing.NotEnoughHistory: "not enough history", sizing.TakesWhatIsGiven: "takes what it is given",
+		sizing.Idle: "idle", sizing.Unknown: "unknown",
 	} {
 		r := Recommendation{Sizes: [len(Coverages)]api.MiB{10, 20, 0}, Verdict: verdict}
 		for coverage, size := range map[int]api.MiB{90: 10, 95: 20, 99: 0, 50: 0} {
@@ -169,7 +172,8 @@ func TestSize(t *testing.T) {
 func TestOwnerOf(t *testing.T) {
 	t.Parallel()
 	owned := func(kind, name string, labels ...string) *metav1.ObjectMeta {
-		m := &metav1.ObjectMeta{Name: "pod", OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "n"}, {Kind: kind, Name: name, Controller: new(true)}}}
+		m := &metav1.ObjectMeta{Name: "pod",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "n"}, {Kind: kind, Name: name, Controller: new(true)}}}
 		if len(labels) > 0 {
 			m.Labels = map[string]string{"pod-template-hash": labels[0]}
 		}

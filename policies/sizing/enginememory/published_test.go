@@ -61,12 +61,15 @@ const (
 
 var rows = []published{
 	{"Qwen2.5-7B-Instruct", qwen7B, "vllm", 1, 32768, "", 14.25, 57328.1, logLine + "03-27 12:24:24 kv_cache_utils.py:1316", ""},
-	{"R1-Distill-Qwen-14B", qwen14B, "vllm", 2, 131072, "", 13.9476, 114438, issue + "13061", "tokens are of the GPU with least room, gibibytes of the other"},
+	{"R1-Distill-Qwen-14B", qwen14B, "vllm", 2, 131072, "", 13.9476, 114438, issue + "13061",
+		"tokens are of the GPU with least room, gibibytes of the other"},
 	{"Llama-3.1-8B-Instruct", llama8B, "vllm", 1, 20000, "", 14.9888, 130986.1, issue + "10517", ""},
 	{"Llama-3.1-8B-Instruct", llama8B, "vllm", 1, 16000, "", 14.99, 0, planner, ""},
 	{"Llama-3.1-8B nf4", llama8B + nf4, "vllm", 1, 512, "", 5.3541, 130944.1, logLine + "02-13 15:56:21 executor_base.py:110", ""},
-	{"Qwen2.5-0.5B nf4", qwenHalfB + nf4, "vllm", 1, 32768, "", 0.5151, 12289.8, logLine + "08-16 20:01:31 executor_base.py:113", "the checkpoint leaves out layers, and this config.json does not name them"},
-	{"Qwen2.5-0.5B", qwenHalfB, "sglang", 1, 32768, "", 0.98, 12287.9, logLine + "2026-07-08 16:06:49 KV Cache is allocated", "SGLang logs by how much free memory fell, 0.06 GiB more"},
+	{"Qwen2.5-0.5B nf4", qwenHalfB + nf4, "vllm", 1, 32768, "", 0.5151, 12289.8, logLine + "08-16 20:01:31 executor_base.py:113",
+		"the checkpoint leaves out layers, and this config.json does not name them"},
+	{"Qwen2.5-0.5B", qwenHalfB, "sglang", 1, 32768, "", 0.98, 12287.9, logLine + "2026-07-08 16:06:49 KV Cache is allocated",
+		"SGLang logs by how much free memory fell, 0.06 GiB more"},
 	{"Phi-4 nf4", phi4 + nf4, "vllm", 1, 512, "", 8.6253, 204791.9, logLine + "07-02 17:08:07 executor_base.py:111", ""},
 	{"Llama-2-7B", llama7B, "tensorrt-llm", 1, 5120, "", 0, 524288, "https://github.com/NVIDIA/TensorRT-LLM/issues/1400", ""},
 	{"Mistral-Small-3.2-24B", mistral24B, "vllm", 1, 16000, "", 44.76, 163821.8, planner, ""},
@@ -80,7 +83,8 @@ var rows = []published{
 	{"EXAONE-4.0-32B fp8", exaone32B + fp8, "vllm", 1, 4096, "", 30.9891, 262179.8, logLine + "03-03 07:21:37 kv_cache_utils.py:1087", ""},
 	{"Gemma 3 1B", gemma1B, "vllm", 1, 2048, "", 0, 28671.1, logLine + "01-16 14:20:25 kv_cache_utils.py:1291", ""},
 	{"Gemma 4 26B-A4B", gemma26B, "sglang", 1, 8192, "fp8", 0, 92082.2, logLine + "SWAKVPool mem usage: 3.18 GB", ""},
-	{"Gemma 4 E4B", gemmaE4B, "sglang", 1, 8192, "", 15.56, 86020.2, logLine + "SWAKVPool swa size: 798276", "this config.json lacks the encoders for images and sound"},
+	{"Gemma 4 E4B", gemmaE4B, "sglang", 1, 8192, "", 15.56, 86020.2, logLine + "SWAKVPool swa size: 798276",
+		"this config.json lacks the encoders for images and sound"},
 	{"gpt-oss-20b", gptOSS20B + mx4, "vllm", 1, 16000, "", 13.47, 0, planner, ""},
 	{"gpt-oss-20b", gptOSS20B + mx4, "vllm", 1, 131072, "", 13.72, 0, "https://myoceane.fr/index.php/ai-vllm-a100-gemma-4/", ""},
 	{"gpt-oss-20b", gptOSS20B + mx4, "llama.cpp", 1, 131072, "", 0, 24720, logLine + "llama_context: n_ctx = 131072", ""},
@@ -100,7 +104,8 @@ const (
 // TestPublished prints estimates beside what engines of others logged, and holds README.md's table against them.
 func TestPublished(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| model | engine, GPUs | weights GiB: estimate, log | KV bytes a token: estimate, log | source |\n| --- | --- | --- | --- | --- |\n")
+	table.WriteString(
+		"| model | engine, GPUs | weights GiB: estimate, log | KV bytes a token: estimate, log | source |\n| --- | --- | --- | --- | --- |\n")
 	for _, r := range rows {
 		concurrency := 16
 		if r.engine == "llama.cpp" {

@@ -66,11 +66,14 @@ func TestKVBytesPerToken(t *testing.T) {
 		{"a head of its own width", dense + `,"head_dim":64`, 1, "", 4 * 2 * 8 * 64 * 2},
 		{"windows that are switched off", dense + `,"sliding_window":128,"use_sliding_window":false`, 1, "", 4 * 2 * 8 * 128 * 2},
 		{"layers without attention", dense + `,"block_configs":[{"attention":{"n_heads_in_group":4},"ffn":{"ffn_mult":2}},{"attention":{"no_op":true},"ffn":{"ffn_mult":2}},{"attention":{"n_heads_in_group":4},"ffn":{"no_op":true}},{"attention":{"n_heads_in_group":8},"ffn":{"ffn_mult":1}}]`, 1, "", 2 * (2 + 2 + 1) * 128 * 2},
-		{"one head by the class", `"model_type":"falcon","hidden_size":1024,"num_hidden_layers":4,"num_attention_heads":8,"multi_query":true,"vocab_size":32000`, 1, "", 4 * 2 * 128 * 2},
+		{"one head by the class",
+			`"model_type":"falcon","hidden_size":1024,"num_hidden_layers":4,"num_attention_heads":8,"multi_query":true,"vocab_size":32000`,
+			1, "", 4 * 2 * 128 * 2},
 		{"other names", `"model_type":"gpt2","n_embd":1024,"n_layer":4,"n_head":8,"vocab_size":50257`, 1, "", 4 * 2 * 8 * 128 * 2},
 		{"groups of ChatGLM", `"model_type":"chatglm","hidden_size":1024,"num_layers":4,"num_attention_heads":8,"multi_query_attention":true,"multi_query_group_num":2,"kv_channels":128,"ffn_hidden_size":4096,"padded_vocab_size":65024`, 1, "", 4 * 2 * 2 * 128 * 2},
 		{"sharing between layers that is switched off", dense + `,"use_cla":false,"cla_share_factor":2`, 1, "", 4 * 2 * 8 * 128 * 2},
-		{"a class's defaults", `"text_config":{"model_type":"gemma3_text","hidden_size":2560,"num_hidden_layers":34}`, 1, "", 7 * 5 * 2 * 4 * 256 * 2},
+		{"a class's defaults", `"text_config":{"model_type":"gemma3_text","hidden_size":2560,"num_hidden_layers":34}`,
+			1, "", 7 * 5 * 2 * 4 * 256 * 2},
 		{"a checkpoint for 8 bits", dense + `,"quantization_config":{"quant_method":"compressed-tensors","kv_cache_scheme":{"num_bits":8,"type":"float"},"config_groups":{"a":{"targets":["Linear"],"weights":{"num_bits":8,"type":"float"}}}}`, 1, "", 4 * 2 * 8 * 128},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,7 +130,8 @@ func TestQuantizations(t *testing.T) {
 		}
 	})
 	t.Run("one that is not known, with sizes", func(t *testing.T) {
-		e, err := enginememory.New([]byte("{"+dense+`,"quantization_config":{"quant_method":"aqlm"}}`), enginememory.Stored{Bytes: 1 << 30}, run())
+		e, err := enginememory.New([]byte("{"+dense+`,"quantization_config":{"quant_method":"aqlm"}}`),
+			enginememory.Stored{Bytes: 1 << 30}, run())
 		if err != nil || deref(e.WeightsBytes) != 1<<30 || e.Unknown != "" {
 			t.Errorf("%+v, %v", e, err)
 		}
@@ -143,9 +147,11 @@ func TestParameters(t *testing.T) {
 		{"Granite 4.0 H 1B, an MLP beside states", `"model_type":"granitemoehybrid","num_hidden_layers":40,"hidden_size":1536,"intermediate_size":512,"shared_intermediate_size":4096,"num_local_experts":0,"num_attention_heads":12,"num_key_value_heads":4,"mamba_n_heads":48,"mamba_d_head":64,"mamba_d_state":128,"mamba_d_conv":4,"mamba_n_groups":1,"mamba_expand":2,"layer_types":{"mamba":36,"attention":4},"vocab_size":100352,"tie_word_embeddings":true`, 1.46},
 		{"LFM2 1.2B, short convolutions", `"model_type":"lfm2","num_hidden_layers":16,"hidden_size":2048,"block_ff_dim":12288,"block_auto_adjust_ff_dim":true,"num_attention_heads":32,"num_key_value_heads":8,"conv_L_cache":3,"full_attn_idxs":[2,5,8,10,12,14],"vocab_size":65536,"tie_word_embeddings":true`, 1.17},
 		{"Mixtral 8x7B, experts", `"model_type":"mixtral"`, 46.7},
-		{"Llama 4 Scout, experts beside a shared one", `"model_type":"llama4_text","hidden_size":5120,"intermediate_size":8192,"num_hidden_layers":48,"vocab_size":202048,"attention_chunk_size":8192`, 107.8},
+		{"Llama 4 Scout, experts beside a shared one",
+			`"model_type":"llama4_text","hidden_size":5120,"intermediate_size":8192,"num_hidden_layers":48,"vocab_size":202048,"attention_chunk_size":8192`, 107.8},
 		{"DeepSeek-V3, predictors left out", deepseekR1, 671},
-		{"Falcon 7B, one head of keys", `"model_type":"falcon","hidden_size":4544,"num_hidden_layers":32,"num_attention_heads":71,"multi_query":true,"vocab_size":65024`, 6.92},
+		{"Falcon 7B, one head of keys",
+			`"model_type":"falcon","hidden_size":4544,"num_hidden_layers":32,"num_attention_heads":71,"multi_query":true,"vocab_size":65024`, 6.92},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := estimate(t, c.config, run())
@@ -199,7 +205,8 @@ func TestMonotone(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		config := configs[random.IntN(len(configs))]
-		r := enginememory.Run{Engine: enginememory.Engines()[random.IntN(3)], Context: 1 + random.IntN(1<<17), Concurrency: 1 + random.IntN(64), TensorParallel: 1}
+		r := enginememory.Run{Engine: enginememory.Engines()[random.IntN(3)], Context: 1 + random.IntN(1<<17),
+			Concurrency: 1 + random.IntN(64), TensorParallel: 1}
 		one := estimate(t, config, r)
 		if *one.SliceBytes < *one.WeightsBytes+*one.KVBytes+*one.OverheadBytes {
 			t.Fatalf("%+v: the slice is less than its parts: %+v", r, one)
@@ -237,10 +244,12 @@ func TestBadInput(t *testing.T) {
 		{"too many layers", `{"num_hidden_layers":5000}`, nil, "at most 1024"},
 		{"a dimension beyond reason", `{"num_hidden_layers":2,"hidden_size":1e18}`, nil, "hidden_size is 1e+18"},
 		{"half a layer", `{"num_hidden_layers":2.5}`, nil, "num_hidden_layers is 2.5"},
-		{"heads that GPUs cannot divide", `{` + qwen7B + `}`, func(r *enginememory.Run, _ *enginememory.Stored) { r.TensorParallel = 3 }, "28 attention heads"},
+		{"heads that GPUs cannot divide", `{` + qwen7B + `}`,
+			func(r *enginememory.Run, _ *enginememory.Stored) { r.TensorParallel = 3 }, "28 attention heads"},
 		{"no context", `{}`, func(r *enginememory.Run, _ *enginememory.Stored) { r.Context = 0 }, "context 0: accepted: 1 to"},
 		{"an engine", `{}`, func(r *enginememory.Run, _ *enginememory.Stored) { r.Engine = "tgi" }, `engine "tgi": accepted: vllm`},
-		{"a type", `{` + qwen7B + `}`, func(r *enginememory.Run, _ *enginememory.Stored) { r.KVDType = "int2" }, `KV dtype "int2": vllm accepts: auto, fp8`},
+		{"a type", `{` + qwen7B + `}`, func(r *enginememory.Run, _ *enginememory.Stored) { r.KVDType = "int2" },
+			`KV dtype "int2": vllm accepts: auto, fp8`},
 		{"sizes", `{}`, func(_ *enginememory.Run, s *enginememory.Stored) { s.Bytes = -1 }, "weights of -1 bytes"},
 		{"a second file", `{}`, func(_ *enginememory.Run, s *enginememory.Stored) { s.Quantization = []byte("x") }, "hf_quant_config.json"},
 	} {
@@ -275,14 +284,17 @@ func FuzzNew(f *testing.F) {
 	for _, r := range rows {
 		f.Add([]byte("{"+r.config+"}"), []byte(nil), int64(0), 8192, 16, 1)
 	}
-	f.Add([]byte(`{"layers_block_type":["mamba","moe"],"ffn_config":{"moe_num_experts":4},"block_configs":[{}]}`), []byte(`{"quantization":{"quant_algo":"FP8"}}`), int64(5), 1, 1, 2)
+	f.Add([]byte(`{"layers_block_type":["mamba","moe"],"ffn_config":{"moe_num_experts":4},"block_configs":[{}]}`),
+		[]byte(`{"quantization":{"quant_algo":"FP8"}}`), int64(5), 1, 1, 2)
 	f.Fuzz(func(t *testing.T, config, quantization []byte, bytes int64, context, concurrency, gpus int) {
 		for i, engine := range enginememory.Engines() {
-			e, err := enginememory.New(config, enginememory.Stored{Bytes: bytes, Quantization: quantization}, enginememory.Run{Engine: engine, Context: context, Concurrency: concurrency, TensorParallel: gpus})
+			e, err := enginememory.New(config, enginememory.Stored{Bytes: bytes, Quantization: quantization},
+				enginememory.Run{Engine: engine, Context: context, Concurrency: concurrency, TensorParallel: gpus})
 			if err != nil {
 				continue
 			}
-			for name, n := range map[string]*int64{"weights": e.WeightsBytes, "KV": e.KVBytes, "token": e.KVBytesPerToken, "slice": e.SliceBytes, "overhead": e.OverheadBytes} {
+			for name, n := range map[string]*int64{"weights": e.WeightsBytes, "KV": e.KVBytes, "token": e.KVBytesPerToken,
+				"slice": e.SliceBytes, "overhead": e.OverheadBytes} {
 				if n != nil && *n < 0 {
 					t.Errorf("%d: %s: %d bytes", i, name, *n)
 				}
@@ -309,7 +321,8 @@ func TestFieldsThatChangeNothing(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"num_key_value_heads":`
 	for _, value := range []string{`"8"`, `-8`, `true`, `2.5`} {
-		if _, err := enginememory.New([]byte("{"+dense+value+"}"), enginememory.Stored{}, run()); err == nil || !strings.Contains(err.Error(), "num_key_value_heads is") {
+		if _, err := enginememory.New([]byte("{"+dense+value+"}"), enginememory.Stored{}, run()); err == nil ||
+			!strings.Contains(err.Error(), "num_key_value_heads is") {
 			t.Errorf("%s: error %v", value, err)
 		}
 	}
@@ -327,13 +340,15 @@ func TestLongLists(t *testing.T) {
 		"moe_layers_enum":         `"num_experts":8,"moe_layers_enum":"` + strings.Repeat("1,", 1_000_000) + `"`,
 		"quantization_config":     `"quantization_config":{"quant_method":"fp8","ignored_layers":["a"` + strings.Repeat(`,"b"`, 65_000) + `]}`,
 	} {
-		if _, err := enginememory.New([]byte("{"+dense+","+field+"}"), enginememory.Stored{}, run()); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := enginememory.New([]byte("{"+dense+","+field+"}"), enginememory.Stored{}, run()); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	r := run()
 	if r.Engine, r.TensorParallel = "llama.cpp", 2; true {
-		if _, err := enginememory.New([]byte("{"+qwen7B+"}"), enginememory.Stored{Bytes: 1 << 30}, r); err == nil || !strings.Contains(err.Error(), "llama.cpp") {
+		if _, err := enginememory.New([]byte("{"+qwen7B+"}"), enginememory.Stored{Bytes: 1 << 30}, r); err == nil ||
+			!strings.Contains(err.Error(), "llama.cpp") {
 			t.Errorf("llama.cpp on two GPUs: error %v", err)
 		}
 	}
