@@ -70,7 +70,8 @@ func TestRoom(t *testing.T) {
 }
 
 func named(namespace string, i, size int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("m", i), ResourceVersion: "1"}, BinaryData: map[string][]byte{"b": make([]byte, size)}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("m", i), ResourceVersion: "1"},
+		BinaryData: map[string][]byte{"b": make([]byte, size)}}
 }
 
 func sizeOf(o runtime.Object) (runtime.Object, int) {
@@ -158,7 +159,8 @@ func TestInformer(t *testing.T) {
 
 // TestLeast: what finds no room is in the second room alone, whatever comes, grows and goes.
 func TestLeast(t *testing.T) {
-	k := newKeeper(&Kept{Of: sizeOf, Bytes: 10 * overhead, Least: &Kept{Of: func(o runtime.Object) (runtime.Object, int) { return o, 1 }, Bytes: 8 * overhead}})
+	k := newKeeper(&Kept{Of: sizeOf, Bytes: 10 * overhead,
+		Least: &Kept{Of: func(o runtime.Object) (runtime.Object, int) { return o, 1 }, Bytes: 8 * overhead}})
 	k.empty()
 	random := rand.New(rand.NewPCG(1, 1))
 	for step := range 2000 {
@@ -189,7 +191,8 @@ func TestInformerLists(t *testing.T) {
 		for i := range 30 {
 			_, _ = client.CoreV1().ConfigMaps("hog").Create(t.Context(), named("hog", i, 1000), metav1.CreateOptions{})
 		}
-		informer := From(client, client.CoreV1().ConfigMaps(""), nil).Informer(Kept{Name: "ConfigMaps", Of: sizeOf, Bytes: 20 * (1000 + overhead)}, cache.Indexers{})
+		informer := From(client, client.CoreV1().ConfigMaps(""), nil).Informer(
+			Kept{Name: "ConfigMaps", Of: sizeOf, Bytes: 20 * (1000 + overhead)}, cache.Indexers{})
 		var running sync.WaitGroup
 		defer running.Wait()
 		ctx, cancel := context.WithCancel(t.Context())

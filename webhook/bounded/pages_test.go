@@ -50,7 +50,8 @@ func (s *oldServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	for i := first; i < last; i++ {
-		out.Items = append(out.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("p", i), ResourceVersion: "7", Annotations: map[string]string{"a": strings.Repeat("x", s.sizes[i])}}})
+		out.Items = append(out.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("p", i),
+			ResourceVersion: "7", Annotations: map[string]string{"a": strings.Repeat("x", s.sizes[i])}}})
 	}
 	if last < len(s.sizes) {
 		out.Continue = strconv.Itoa(last)
@@ -98,10 +99,11 @@ func TestPages(t *testing.T) {
 			server := &oldServer{sizes: c.sizes}
 			client := server.client(t)
 			seen := map[string]bool{}
-			version, err := From(client, client.CoreV1().Pods("team-a"), nil).Each(t.Context(), metav1.ListOptions{ResourceVersion: "0"}, func(o kuberuntime.Object) error {
-				seen[o.(*corev1.Pod).Name] = true
-				return nil
-			})
+			version, err := From(client, client.CoreV1().Pods("team-a"), nil).Each(t.Context(), metav1.ListOptions{ResourceVersion: "0"},
+				func(o kuberuntime.Object) error {
+					seen[o.(*corev1.Pod).Name] = true
+					return nil
+				})
 			if err != nil || version != "7" || len(seen) != len(c.sizes) {
 				t.Errorf("%d of %d pods, version %q: %v", len(seen), len(c.sizes), version, err)
 			}
@@ -112,7 +114,8 @@ func TestPages(t *testing.T) {
 	}
 	t.Run("one is larger than any page", func(t *testing.T) {
 		client := (&oldServer{sizes: []int{10, 5 << 20}}).client(t)
-		_, err := From(client, client.CoreV1().Pods("team-a"), nil).Each(t.Context(), metav1.ListOptions{}, func(kuberuntime.Object) error { return nil })
+		_, err := From(client, client.CoreV1().Pods("team-a"), nil).Each(t.Context(), metav1.ListOptions{},
+			func(kuberuntime.Object) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "the list has more than 4194304 bytes") {
 			t.Error(err)
 		}
@@ -128,10 +131,12 @@ func TestPages(t *testing.T) {
 func TestInformerOfOldServer(t *testing.T) {
 	t.Parallel()
 	client := (&oldServer{sizes: repeat(12, 1000<<10)}).client(t)
-	informer := From(client, client.CoreV1().Pods("team-a"), nil).Informer(Kept{Name: "pods", Bytes: 1 << 20, Of: func(o kuberuntime.Object) (kuberuntime.Object, int) {
-		about := o.(*corev1.Pod)
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: about.Name, ResourceVersion: about.ResourceVersion}}, 100
-	}}, cache.Indexers{})
+	informer := From(client, client.CoreV1().Pods("team-a"), nil).Informer(Kept{Name: "pods", Bytes: 1 << 20,
+		Of: func(o kuberuntime.Object) (kuberuntime.Object, int) {
+			about := o.(*corev1.Pod)
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace,
+				Name: about.Name, ResourceVersion: about.ResourceVersion}}, 100
+		}}, cache.Indexers{})
 	go informer.RunWithContext(t.Context())
 	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) || len(informer.GetStore().List()) != 12 {
 		t.Errorf("%d pods", len(informer.GetStore().List()))

@@ -121,17 +121,26 @@ func TestDenials(t *testing.T) {
 		}{
 			"a ReplicaSet and its Deployment": {podOf("web-abc", "rs-1"), map[string]int32{
 				"ReplicaSet/web-abc: gpuslice denied a pod: no room": 1, "Deployment/web: gpuslice denied a pod: no room": 1}},
-			"a reference to another's ReplicaSet":      {podOf("web-abc", "rs-2"), map[string]int32{}},
-			"a ReplicaSet that is gone":                {podOf("gone", "rs-3"), map[string]int32{}},
-			"a custom resource":                        {customPodOf("train", "p-1"), map[string]int32{"PyTorchJob/train: gpuslice denied a pod: no room": 1}},
-			"a custom resource without namespace":      {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "ClusterTrainingRuntime", "train", "p-1")}, map[string]int32{}},
-			"a kind that no API has":                   {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("made.up/v1", "Job", "train", "p-1")}, map[string]int32{}},
-			"a node":                                   {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("v1", "Node", "l4-1", "l4-1")}, map[string]int32{}},
-			"a lease":                                  {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("coordination.k8s.io/v1", "Lease", "l4-1", "l4-1")}, map[string]int32{}},
-			"a ReplicaSet whose Deployment is made up": {podOf("web-forged", "rs-9"), map[string]int32{"ReplicaSet/web-forged: gpuslice denied a pod: no room": 1}},
-			"a pod of its own":                         {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
-			"an owner without UID":                     {podOf("web-abc", ""), map[string]int32{}},
-			"a name that is none":                      {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
+			"a reference to another's ReplicaSet": {podOf("web-abc", "rs-2"), map[string]int32{}},
+			"a ReplicaSet that is gone":           {podOf("gone", "rs-3"), map[string]int32{}},
+			"a custom resource": {customPodOf("train", "p-1"),
+				map[string]int32{"PyTorchJob/train: gpuslice denied a pod: no room": 1}},
+			"a custom resource without namespace": {
+				&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "ClusterTrainingRuntime", "train", "p-1")}, map[string]int32{},
+			},
+			"a kind that no API has": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("made.up/v1", "Job", "train", "p-1")},
+				map[string]int32{}},
+			"a node": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("v1", "Node", "l4-1", "l4-1")},
+				map[string]int32{}},
+			"a lease": {
+				&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("coordination.k8s.io/v1", "Lease", "l4-1", "l4-1")}, map[string]int32{},
+			},
+			"a ReplicaSet whose Deployment is made up": {podOf("web-forged", "rs-9"),
+				map[string]int32{"ReplicaSet/web-forged: gpuslice denied a pod: no room": 1}},
+			"a pod of its own": {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}},
+				map[string]int32{}},
+			"an owner without UID": {podOf("web-abc", ""), map[string]int32{}},
+			"a name that is none":  {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -212,7 +221,8 @@ func TestDenialsOfReplicas(t *testing.T) {
 			}
 			replica.write(t.Context(), denial{controlled(podOf("web-abc", "rs-1")), message})
 		}
-		want := map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: " + message: int32(2*i + 2), "Deployment/web: gpuslice denied a pod: " + message: int32(2*i + 2)}
+		want := map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: " + message: int32(2*i + 2),
+			"Deployment/web: gpuslice denied a pod: " + message: int32(2*i + 2)}
 		if diff := cmp.Diff(want, eventsOf(t, client)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

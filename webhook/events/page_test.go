@@ -50,7 +50,8 @@ func reasonsInCode(t *testing.T) (reasons []string) {
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(string(text), "webhook/events\"") && !strings.HasPrefix(path, "webhook/events/") && !strings.Contains(string(text), `"`+prefix) {
+			if !strings.Contains(string(text), "webhook/events\"") &&
+				!strings.HasPrefix(path, "webhook/events/") && !strings.Contains(string(text), `"`+prefix) {
 				return nil
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)

@@ -14,7 +14,8 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // report is one about the pool "l4", by a guard that started so many minutes after noon.
 func report(outcome Outcome, namespace string, minute int) Report {
-	return Report{Pool: "l4", Access: "env", Namespace: namespace, Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome, Reason: "no NVML"}
+	return Report{Pool: "l4", Access: "env", Namespace: namespace,
+		Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome, Reason: "no NVML"}
 }
 
 // whom are those of the namespaces a, b and c whose pods are planned without a guard.
@@ -50,7 +51,8 @@ func TestUpdate(t *testing.T) {
 		{"one guard reads later", [][]Report{{fails("a", 0), fails("b", 0)}, {}, {reads("a", 2)}}, ""},
 		{"guards fail after one that read", [][]Report{{reads("c", 0)}, {}, {fails("a", 2), fails("b", 2)}}, "a b c"},
 		{"one guard resumes", [][]Report{{fails("a", 0), fails("b", 0)}, {resumed("a", 0), fails("b", 0)}}, ""},
-		{"one guard resumes, and its namespace has another that fails", [][]Report{{fails("a", 0), fails("a", 1), fails("b", 0)}, {resumed("a", 0), fails("a", 1), fails("b", 0)}}, "a b c"},
+		{"one guard resumes, and its namespace has another that fails",
+			[][]Report{{fails("a", 0), fails("a", 1), fails("b", 0)}, {resumed("a", 0), fails("a", 1), fails("b", 0)}}, "a b c"},
 		{"a guard that resumes counts for its own namespace", [][]Report{{fails("a", 0), fails("b", 0)}, {resumed("c", 0)}}, "a b c"},
 		{"guards on two pools fail", [][]Report{{fails("a", 0), elsewhere(fails("b", 0), "h100", "env")}}, ""},
 		{"guards that reach the driver in two ways fail", [][]Report{{fails("a", 0), elsewhere(fails("b", 0), "l4", "volume")}}, ""},

@@ -80,7 +80,8 @@ func TestKeyring(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := promisedBy(k)
-		own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"}, Data: map[string][]byte{keyCurrent: newKey(), keyPrevious: newKey()}}
+		own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"},
+			Data: map[string][]byte{keyCurrent: newKey(), keyPrevious: newKey()}}
 		if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,8 @@ func TestKeyringPromiseOf(t *testing.T) {
 	t.Run("a Secret that cannot be read is read once a second", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := fake.NewClientset()
-			client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
+			client.PrependReactor("get", "secrets",
+				func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
 			k, signer := New(client, "sys", logr.Discard()), New(fake.NewClientset(), "sys", logr.Discard())
 			if err := signer.refresh(t.Context(), 0); err != nil {
 				t.Fatal(err)

@@ -35,10 +35,13 @@ func TestLead(t *testing.T) {
 		want error
 		ends time.Duration // of the lead, which lasts a minute otherwise
 	}{
-		"a runnable that fails ends the others":                     {func(context.Context) error { time.Sleep(time.Second); return failed }, failed, time.Second},
-		"a panic ends the lead, and not the replica, after a pause": {func(context.Context) error { time.Sleep(time.Second); panic("odd pod") }, nil, 3 * time.Second},
-		"a runnable that returns ends nothing":                      {func(context.Context) error { return nil }, nil, time.Minute},
-		"an error after the lead is ignored":                        {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, time.Minute},
+		"a runnable that fails ends the others": {func(context.Context) error { time.Sleep(time.Second); return failed },
+			failed, time.Second},
+		"a panic ends the lead, and not the replica, after a pause": {func(context.Context) error { time.Sleep(time.Second); panic("odd pod") },
+			nil, 3 * time.Second},
+		"a runnable that returns ends nothing": {func(context.Context) error { return nil }, nil, time.Minute},
+		"an error after the lead is ignored": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			nil, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 // startWatcher starts a ClusterWatcher, whose generation the test sets.
 func startWatcher(t *testing.T, s *cluster.APIServer) (w *ledger.ClusterWatcher, generation *atomic.Int64) {
 	generation = &atomic.Int64{}
-	w = &ledger.ClusterWatcher{Client: s.Client, HoldingOf: hold, Generation: func(string) any { return generation.Load() }, Gone: &ledger.GonePods{}}
+	w = &ledger.ClusterWatcher{Client: s.Client, HoldingOf: hold, Generation: func(string) any { return generation.Load() },
+		Gone: &ledger.GonePods{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })

@@ -15,7 +15,8 @@ func TestTooManyStale(t *testing.T) {
 	reserved := func(n int, age time.Duration) State {
 		var s State
 		for i := range n {
-			s.Reservations = append(s.Reservations, Reservation{PodUID: strconv.Itoa(i), CreatedAt: now.Add(-age), Holding: quota.Holding{Namespace: "b"}})
+			s.Reservations = append(s.Reservations,
+				Reservation{PodUID: strconv.Itoa(i), CreatedAt: now.Add(-age), Holding: quota.Holding{Namespace: "b"}})
 		}
 		return s
 	}

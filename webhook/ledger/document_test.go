@@ -24,7 +24,9 @@ func reservation(uid string) ledger.Reservation {
 func TestEncode(t *testing.T) {
 	t.Run("decodes to the same state", func(t *testing.T) {
 		s := ledger.State{
-			Base:         []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
+			Base: []quota.Holding{
+				{Namespace: "team-a", Charge: quota.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true},
+			},
 			Namespaces:   []string{"team-a"},
 			Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
 			NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
@@ -58,17 +60,20 @@ func TestEncode(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
-		"nothing":             {"", "EOF"},
-		"another version":     {`{"version":2,"budget":"a"}`, "version 2"},
-		"two documents":       {`{"version":1,"budget":"a"}{}`, "trailing data"},
-		"a negative base":     {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"slices":-5}}]}`, "negative or overflowing"},
-		"an overflowing base": {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"gpus":9223372036854775807}}]}`, "negative or overflowing"},
-		"a negative class":    {`{"version":1,"budget":"a","base":[{"namespace":"a","classes":{"small":{"slices":-1}}}]}`, "negative or overflowing"},
-		"a negative pod":      {`{"version":1,"budget":"a","reservations":[{"podUID":"1","holding":{"namespace":"a","charge":{"slices":-1}}}]}`, "negative or overflowing"},
-		"a pod without UID":   {`{"version":1,"budget":"a","reservations":[{"holding":{"namespace":"a"}}]}`, "without a UID"},
-		"negative units":      {`{"version":1,"budget":"a","base":[{"namespace":"a","units":{"nvidia.com/gpu":-1}}]}`, "negative or overflowing"},
-		"negative memory":     {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
-		"too much":            {strings.Repeat(" ", 1<<20), "longer than"},
+		"nothing":         {"", "EOF"},
+		"another version": {`{"version":2,"budget":"a"}`, "version 2"},
+		"two documents":   {`{"version":1,"budget":"a"}{}`, "trailing data"},
+		"a negative base": {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"slices":-5}}]}`, "negative or overflowing"},
+		"an overflowing base": {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"gpus":9223372036854775807}}]}`,
+			"negative or overflowing"},
+		"a negative class": {`{"version":1,"budget":"a","base":[{"namespace":"a","classes":{"small":{"slices":-1}}}]}`,
+			"negative or overflowing"},
+		"a negative pod": {`{"version":1,"budget":"a","reservations":[{"podUID":"1","holding":{"namespace":"a","charge":{"slices":-1}}}]}`,
+			"negative or overflowing"},
+		"a pod without UID": {`{"version":1,"budget":"a","reservations":[{"holding":{"namespace":"a"}}]}`, "without a UID"},
+		"negative units":    {`{"version":1,"budget":"a","base":[{"namespace":"a","units":{"nvidia.com/gpu":-1}}]}`, "negative or overflowing"},
+		"negative memory":   {`{"version":1,"budget":"a","base":[{"namespace":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
+		"too much":          {strings.Repeat(" ", 1<<20), "longer than"},
 	} {
 		if _, _, err := ledger.Decode([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
@@ -90,7 +95,8 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{string(data), `{"version":1}`, `{"version":1,"base":[{"charge":{"memory":"1e400"}}]}`, `{"version":1,"reservations":[{"podUID":"1","createdAt":"9999-12-31T23:59:59Z"}]}`, `null`, `[]`} {
+	for _, seed := range []string{string(data), `{"version":1}`, `{"version":1,"base":[{"charge":{"memory":"1e400"}}]}`,
+		`{"version":1,"reservations":[{"podUID":"1","createdAt":"9999-12-31T23:59:59Z"}]}`, `null`, `[]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -64,7 +64,8 @@ func hook(l *ledger.Ledger, limit int64) http.HandlerFunc {
 			Budget: ledger.Budget{Key: "namespace/" + pod.Namespace, Namespaces: []string{pod.Namespace}}, Quota: limited,
 			PodUID: string(pod.UID), Name: pod.Name, Holding: holding, DryRun: *review.Request.DryRun,
 		})
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: a.Decision == ledger.Admitted, Result: &metav1.Status{Code: http.StatusForbidden, Message: a.Reason}}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: a.Decision == ledger.Admitted,
+			Result: &metav1.Status{Code: http.StatusForbidden, Message: a.Reason}}
 		if v := quota.Denial(a.Excess); v != nil {
 			review.Response.Result.Message = v.String()
 		}
@@ -83,7 +84,8 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 	t.Helper()
 	var addresses []string
 	for range 3 {
-		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, HoldingOf: hold, Generation: sameGeneration}})
+		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system},
+			Lister: &ledger.ClusterLister{Client: client, HoldingOf: hold, Generation: sameGeneration}})
 		t.Cleanup(l.Close)
 		ledgers = append(ledgers, l)
 		cert, err := s.ServingCertificate("quota", "quota."+system+".svc")
@@ -100,14 +102,17 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 		t.Fatal(err)
 	}
 	effects, fail := admissionregistrationv1.SideEffectClassNoneOnDryRun, admissionregistrationv1.Fail
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "quota"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: "quota.gpuslice.test", AdmissionReviewVersions: []string{"v1"}, SideEffects: &effects, FailurePolicy: &fail,
-		ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: s.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: system, Name: "quota", Path: new("/")}},
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"quota": "held"}},
-		Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
-	}}}
-	if _, err := s.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "quota.gpuslice.test", AdmissionReviewVersions: []string{"v1"}, SideEffects: &effects, FailurePolicy: &fail,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: s.CA(),
+				Service: &admissionregistrationv1.ServiceReference{Namespace: system, Name: "quota", Path: new("/")}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"quota": "held"}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+		}}}
+	if _, err := s.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(),
+		config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitHeld(t, s)
@@ -122,7 +127,8 @@ func awaitHeld(t *testing.T, s *cluster.APIServer) {
 	probe := gpuPod("probe")
 	probe.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1M")
 	for poll := time.NewTicker(50 * time.Millisecond); ; {
-		if _, err := s.Client.CoreV1().Pods("team-a").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && !apierrors.IsInternalError(err) && ctx.Err() == nil {
+		if _, err := s.Client.CoreV1().Pods("team-a").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil &&
+			!apierrors.IsInternalError(err) && ctx.Err() == nil {
 			t.Logf("the webhook answers: %v", err) // with an internal error, the API server does not know its endpoints yet
 			return
 		}
@@ -152,8 +158,10 @@ func inversionSite(t *testing.T, s *cluster.APIServer, level bool) {
 	if err := s.Namespace(ctx, "team-a", map[string]string{"quota": "held"}); err != nil {
 		t.Fatal(err)
 	}
-	all := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: "gpuslice-webhook"}, {Kind: "ServiceAccount", Namespace: "team-a", Name: "default"}}}
+	all := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: "gpuslice-webhook"},
+			{Kind: "ServiceAccount", Namespace: "team-a", Name: "default"}}}
 	if _, err := s.Client.RbacV1().ClusterRoleBindings().Create(ctx, all, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ const (
 	requestBound = 34 * time.Second
 )
 
-// chaos is one run: three replicas, each with an API server whose clock is its own, that die and come back, an API server that is slow, loses
-// answers and lets writes land late, pods that other webhooks deny, whose names collide, that end and are deleted.
+// chaos is one run: three replicas, each with an API server whose clock is its own, that die and come back, an API server that is slow,
+// loses answers and lets writes land late, pods that other webhooks deny, whose names collide, that end and are deleted.
 type chaos struct {
 	*bench
 	mu     sync.Mutex

@@ -26,7 +26,8 @@ type bench struct {
 const teamA = "namespace/team-a"
 
 func newBench(t *testing.T, slices int64, replicas int) *bench {
-	b := &bench{t: t, cluster: ledgertest.New("team-a"), quota: slicesQuota("team-a", slices), budget: ledger.Budget{Key: teamA, Namespaces: []string{"team-a"}}}
+	b := &bench{t: t, cluster: ledgertest.New("team-a"), quota: slicesQuota("team-a", slices),
+		budget: ledger.Budget{Key: teamA, Namespaces: []string{"team-a"}}}
 	t.Cleanup(b.cluster.Wait)
 	for range replicas {
 		b.replicas = append(b.replicas, b.replica(ledger.Options{}))

@@ -16,7 +16,8 @@ func TestGonePods(t *testing.T) {
 		t.Parallel()
 		now := time.Now()
 		reserved := func(uid string) ledger.Reservation {
-			return ledger.Reservation{PodUID: uid, Name: uid, CreatedAt: now, Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}}
+			return ledger.Reservation{PodUID: uid, Name: uid, CreatedAt: now,
+				Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}}
 		}
 		left := &ledger.GonePods{}
 		left.Add("gone")
@@ -33,7 +34,8 @@ func TestGonePods(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newWatchingBench(t, 2, 0, always)
 			seen := &ledger.GonePods{}
-			leader := b.replica(ledger.Options{Gone: seen, Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} }})
+			leader := b.replica(ledger.Options{Gone: seen, Leads: func() bool { return true },
+				Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} }})
 			b.replicas = []*ledger.Ledger{b.replica(ledger.Options{})}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -21,7 +21,8 @@ import (
 )
 
 func TestReserve(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A29", Attack: "pods that fail later", Outcome: abuse.Contained, Words: "each reserves one place of the tenant's own quota for a minute"})
+	abuse.Report(t, abuse.Attempt{Threat: "A29", Attack: "pods that fail later", Outcome: abuse.Contained,
+		Words: "each reserves one place of the tenant's own quota for a minute"})
 	t.Run("a burst is admitted exactly to the limit", burstToTheLimit)
 	t.Run("a denial reads like the one of a ResourceQuota", readsLikeResourceQuota)
 	t.Run("a denial has the namespace's pods, and what a second create of one name reserves", denialHasPods)
@@ -334,7 +335,8 @@ func TestBurstOnAPIServer(t *testing.T) {
 	for _, c := range []struct{ limit, want int }{{50, 50}, {1000, 600}} {
 		t.Run(fmt.Sprintf("600 pods, 100 at a time, three replicas, room for %d", c.limit), func(t *testing.T) {
 			s := cluster.ForTest(t, cluster.Options{})
-			if err := errors.Join(s.Namespace(t.Context(), system, nil), s.Namespace(t.Context(), "team-a", map[string]string{"quota": "held"})); err != nil {
+			if err := errors.Join(s.Namespace(t.Context(), system, nil),
+				s.Namespace(t.Context(), "team-a", map[string]string{"quota": "held"})); err != nil {
 				t.Fatal(err)
 			}
 			ledgers := serve(t, s, s.Client, int64(c.limit))
@@ -360,11 +362,13 @@ func TestBurstOnAPIServer(t *testing.T) {
 			var all ledger.Counts
 			for _, l := range ledgers {
 				n := l.Counts()
-				all.Requests, all.Writes, all.Conflicts, all.Lists, all.Gets = all.Requests+n.Requests, all.Writes+n.Writes, all.Conflicts+n.Conflicts, all.Lists+n.Lists, all.Gets+n.Gets
+				all.Requests, all.Writes, all.Conflicts, all.Lists, all.Gets = all.Requests+n.Requests, all.Writes+n.Writes,
+					all.Conflicts+n.Conflicts, all.Lists+n.Lists, all.Gets+n.Gets
 			}
 			t.Logf("%d admitted in %v; %+v", admitted.Load(), took, all)
 			if int(admitted.Load()) != c.want || strange.Load() > 0 {
-				t.Errorf("%d admitted, %d answers that are neither yes nor for want of quota; want %d and none", admitted.Load(), strange.Load(), c.want)
+				t.Errorf("%d admitted, %d answers that are neither yes nor for want of quota; want %d and none",
+					admitted.Load(), strange.Load(), c.want)
 			}
 		})
 	}

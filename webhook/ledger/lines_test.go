@@ -37,7 +37,8 @@ func TestLines(t *testing.T) {
 		call     time.Duration
 	}{{1, 20 * time.Millisecond}, {1, 160 * time.Millisecond}, {3, 20 * time.Millisecond}} {
 		for seed := range uint64(10) {
-			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (%d replicas, calls of %s, seed %d)", load.replicas, load.call, seed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (%d replicas, calls of %s, seed %d)",
+				load.replicas, load.call, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newWatchingBench(t, 1000, load.replicas, always)
 					b.want(b.admit("first"), ledger.Admitted)

@@ -100,7 +100,8 @@ func TestBackOff(t *testing.T) {
 
 // TestEqualExceptRevisions: a reconcile by watches writes nothing where pods and reservations are those of before.
 func TestEqualExceptRevisions(t *testing.T) {
-	held := State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 1}}}, Reservations: []Reservation{{PodUID: "1"}}, Revisions: map[string]uint64{"a": 1}}
+	held := State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 1}}},
+		Reservations: []Reservation{{PodUID: "1"}}, Revisions: map[string]uint64{"a": 1}}
 	for name, c := range map[string]struct {
 		change func(*State)
 		want   bool
@@ -123,7 +124,8 @@ func TestAfterLoss(t *testing.T) {
 	reserved := func(uid string, age time.Duration) Reservation {
 		return Reservation{PodUID: uid, Name: uid, CreatedAt: now.Add(-age)}
 	}
-	remembered := State{Reservations: []Reservation{reserved("expired", ReservationTTL+1), reserved("there", 0), reserved("oldest", ReservationTTL), reserved("new", 0)}}
+	remembered := State{Reservations: []Reservation{reserved("expired", ReservationTTL+1), reserved("there", 0),
+		reserved("oldest", ReservationTTL), reserved("new", 0)}}
 	bounds := func() (earliest, latest time.Time) { return now, now.Add(time.Second) }
 	for name, c := range map[string]struct{ notBefore, want time.Time }{
 		"a first loss": {time.Time{}, now.Add(time.Second + ReservationTTL)},

@@ -15,7 +15,8 @@ import (
 )
 
 func TestReconcile(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A20", Attack: "delete a namespace and create it again", Outcome: abuse.Contained, Words: "the ledger stores the UID of the namespace"})
+	abuse.Report(t, abuse.Attempt{Threat: "A20", Attack: "delete a namespace and create it again", Outcome: abuse.Contained,
+		Words: "the ledger stores the UID of the namespace"})
 	t.Run("a lost ledger is rebuilt, and no pod gets reserved capacity", lostLedger)
 	t.Run("a ledger that another replica rebuilt gets its reservations back", spoiltElsewhere)
 	t.Run("a new ledger counts the living pods", newLedger)
@@ -170,8 +171,10 @@ func partsOfBudget(t *testing.T) {
 	only := func(name string, scope quota.Scope) quota.Quota {
 		return quota.Quota{Limits: []quota.Limit{{Name: name, Scope: scope, Limits: quota.Limits{Slices: &one}}}}
 	}
-	inside := quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Slices: 1}, Classes: map[string]quota.Charge{"small": {Slices: 1}}}
-	outside := quota.Holding{Namespace: "team-b", Pools: []string{"t4"}, Charge: quota.Charge{Slices: 1}, Classes: map[string]quota.Charge{"large": {Slices: 1}}}
+	inside := quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Slices: 1},
+		Classes: map[string]quota.Charge{"small": {Slices: 1}}}
+	outside := quota.Holding{Namespace: "team-b", Pools: []string{"t4"}, Charge: quota.Charge{Slices: 1},
+		Classes: map[string]quota.Charge{"large": {Slices: 1}}}
 	for name, limited := range map[string]quota.Quota{
 		"pool":      only("team-a (pool a100)", quota.Scope{Pool: "a100"}),
 		"class":     only("team-a (class small)", quota.Scope{Class: "small"}),
@@ -245,7 +248,8 @@ func TestRun(t *testing.T) {
 	t.Run("the leader reconciles budgets without requests", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 9, 1)
-			leader := b.replica(ledger.Options{Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} }})
+			leader := b.replica(ledger.Options{Leads: func() bool { return true },
+				Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} }})
 			b.want(b.admit("1"), ledger.Admitted)
 			b.replicas[0].Close()
 			b.replicas[0] = leader

@@ -70,9 +70,11 @@ func TestTally(t *testing.T) {
 	t.Run("reservations of one name count by their maximum", func(t *testing.T) {
 		s := ledger.State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: 1}}}}
 		for i, slices := range []int64{2, 5, 3} {
-			s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: fmt.Sprint(i), Name: "same", Holding: quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: slices}}})
+			s.Reservations = append(s.Reservations,
+				ledger.Reservation{PodUID: fmt.Sprint(i), Name: "same", Holding: quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: slices}}})
 		}
-		s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: "9", Name: "same", Holding: quota.Holding{Namespace: "b", Charge: quota.Charge{Slices: 10}}})
+		s.Reservations = append(s.Reservations,
+			ledger.Reservation{PodUID: "9", Name: "same", Holding: quota.Holding{Namespace: "b", Charge: quota.Charge{Slices: 10}}})
 		if got := s.Used(quota.Scope{}).Slices; got != 1+5+10 {
 			t.Errorf("%d slices, want 16", got)
 		}

@@ -25,7 +25,8 @@ func labelled(p *corev1.Pod) (quota.Holding, ChargeBasis) {
 
 func labelledPod(uid string, version, slices int, basis string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version), Generation: 1,
-		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)}, Labels: map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
+		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)},
+		Labels:      map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
 }
 
 // shown is what is kept of a pod.
@@ -105,7 +106,8 @@ func TestWatchedPodsRememberThoseGone(t *testing.T) {
 	}
 	quick.ResourceVersion = "3"
 	_ = w.Delete(shown(w, quick))
-	reserved := State{Namespaces: []string{"a"}, Revisions: map[string]uint64{"a": 1}, Reservations: []Reservation{{PodUID: "quick"}, {PodUID: "on its way"}}}
+	reserved := State{Namespaces: []string{"a"}, Revisions: map[string]uint64{"a": 1},
+		Reservations: []Reservation{{PodUID: "quick"}, {PodUID: "on its way"}}}
 	view, ok := viewOf(w, "quick", "on its way")
 	view.Gone = g
 	after, follows := reserved.WithView(view)
@@ -135,7 +137,9 @@ func TestWatchedPods(t *testing.T) {
 		"a broken watch":                         {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken() }, false, 0},
 		"a watch that goes on":                   {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken(); _ = w.Bookmark("6") }, true, 6},
 		"claims of a pod with a promise":         {func(w *watchedPods) { _ = w.Replace(shownAll(w, []any{claims}), "6") }, false, 0},
-		"and after they are gone":                {func(w *watchedPods) { _ = w.Replace(shownAll(w, []any{claims}), "6"); _ = w.Delete(shown(w, claims)) }, true, 6},
+		"and after they are gone": {
+			func(w *watchedPods) { _ = w.Replace(shownAll(w, []any{claims}), "6"); _ = w.Delete(shown(w, claims)) }, true, 6,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watchedPods{holdingOf: labelled}

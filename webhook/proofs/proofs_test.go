@@ -53,11 +53,14 @@ func TestApply(t *testing.T) {
 		explain string // Proof, or Unproven where nothing is proven
 	}{
 		{"a guard", guarded, nil, nil, []api.Tier{api.TierFramework, api.TierGuard}, "guard (2026-11-22, driver "},
-		{"a leak", strings.Replace(guarded, "cuMemCreate=guard", "cuMemCreate=nothing", 1), nil, nil, nil, "nothing held cuMemCreate, cuMemAllocManaged"},
-		{"an attempt from which nothing follows", strings.Replace(guarded, "cuMemCreate=guard", "cuMemCreate=", 1), nil, nil, nil, "nothing follows from cuMemCreate"},
+		{"a leak", strings.Replace(guarded, "cuMemCreate=guard", "cuMemCreate=nothing", 1), nil, nil,
+			nil, "nothing held cuMemCreate, cuMemAllocManaged"},
+		{"an attempt from which nothing follows", strings.Replace(guarded, "cuMemCreate=guard", "cuMemCreate=", 1),
+			nil, nil, nil, "nothing follows from cuMemCreate"},
 		{"of another pool", guarded, func(r *Record) { r.Pool = "other" }, nil, nil, ""},
 		{"with another driver", guarded, func(r *Record) { r.Driver = "550.90.07" }, nil, nil, "stale: tried with driver 550.90.07"},
-		{"with a driver that begins alike", guarded, func(r *Record) { r.Driver += "0"; r.Driver = strings.Replace(r.Driver, ".", "1.", 1) }, nil, nil, "stale"},
+		{"with a driver that begins alike", guarded, func(r *Record) { r.Driver += "0"; r.Driver = strings.Replace(r.Driver, ".", "1.", 1) },
+			nil, nil, "stale"},
 		{"of a pool whose driver is unknown now", guarded, nil, func(p *pools.Pool) { p.DriverMajor = 0 }, nil, "driver version is unknown"},
 		{"of a pool with more replicas now", guarded, nil, func(p *pools.Pool) { p.Replicas++ }, nil, "changed since"},
 		{"of a pool that is shared otherwise now", guarded, nil, func(p *pools.Pool) { p.Strategy = "mps" }, nil, "changed since"},
@@ -68,7 +71,8 @@ func TestApply(t *testing.T) {
 			r.Report = earlier.Merge(r.Report)
 		}, nil, nil, "stale: tried with drivers 590.44.01 and 580.95.05"},
 		{"of a pool that has agents now", guarded, nil, func(p *pools.Pool) { p.Agents = true }, nil, "agents"},
-		{"of a pool without nodes now", guarded, func(r *Record) { r.Agents = true }, func(p *pools.Pool) { p.Nodes = nil }, []api.Tier{api.TierFramework, api.TierGuard}, "guard ("},
+		{"of a pool without nodes now", guarded, func(r *Record) { r.Agents = true }, func(p *pools.Pool) { p.Nodes = nil },
+			[]api.Tier{api.TierFramework, api.TierGuard}, "guard ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

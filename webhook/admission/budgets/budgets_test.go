@@ -35,7 +35,8 @@ func TestBudgetsWithoutSlice(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "p"}, Spec: corev1.PodSpec{NodeName: c.node,
 				Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: one, Requests: one}}}}}
 			charge, pool, known := NewBudgets(w).WithoutSlice(pod)
-			if charge.Devices.String() != c.devices || known != c.known || !known && pool != c.unknown || known && (pool == "" || pool == c.resource) {
+			if charge.Devices.String() != c.devices || known != c.known ||
+				!known && pool != c.unknown || known && (pool == "" || pool == c.resource) {
 				t.Errorf("%s: %+v in %q, known %v", name, charge, pool, known)
 			}
 		}

@@ -31,23 +31,28 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
-					Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll}}}}}}
+				claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"},
+					Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+						Requests: []resourcev1.DeviceRequest{{Name: "r",
+							Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll}}}}}}
 				claim.Status.Allocation = &resourcev1.AllocationResult{}
 				for range 8 {
-					claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{Request: "r"})
+					claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
+						resourcev1.DeviceRequestAllocationResult{Request: "r"})
 				}
 				class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}}
 				was := clustertest.Namespace("team-b", nil)
 				was.Annotations = map[string]string{"gpuslice.dev/closed-classes": "x"}
 				open := map[string]string{api.LabelFail: api.FailOpenForClaims}
-				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, clustertest.Namespace("team-c", open), clustertest.Namespace("team-d", open), claim, class,
+				client := fake.NewClientset(clustertest.Namespace("team-a", nil), was, clustertest.Namespace("team-c", open),
+					clustertest.Namespace("team-d", open), claim, class,
 					clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a, team-c]}\n"+policy),
 					clustertest.PolicyMap("d", 10, "namespaces: {names: [team-d]}\n"), clustertest.PolicyMap("e", 10, "namespaces: {names: [team-d]}\n"))
 				client.Discovery().(*fakediscovery.FakeDiscovery).Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1"}}
 				w, end := start(t, client)
 				defer end()
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: new("x")}}}}
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"},
+					Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: new("x")}}}}
 				holding, basis := NewBudgets(w).HoldingOf(promise.Keys{}, pod)
 				if basis != want.basis || holding.Charge.GPUs != 8 || !holding.MemoryUnknown {
 					t.Errorf("holds %+v on basis %v, want %v", holding, basis, want.basis)

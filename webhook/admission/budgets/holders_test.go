@@ -21,20 +21,24 @@ func TestWithHolders(t *testing.T) {
 	request := ledger.Request{Budget: ledger.Budget{Namespaces: []string{"team-a"}}, Quota: limits, Name: "new", Holding: gi(8)}
 	excess := limits.Excess(func(quota.Scope) quota.Charge { return quota.Charge{Memory: 60 << 10} }, gi(8))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	pods := []ledger.Pod{{Name: "c", Holding: gi(4)}, {Name: "a", Holding: gi(24)}, {Name: "b", Holding: gi(24)}, {Name: "d", Holding: gi(2)}, {Name: "none", Holding: quota.Holding{Namespace: "team-a"}}}
+	pods := []ledger.Pod{{Name: "c", Holding: gi(4)}, {Name: "a", Holding: gi(24)}, {Name: "b", Holding: gi(24)}, {Name: "d", Holding: gi(2)},
+		{Name: "none", Holding: quota.Holding{Namespace: "team-a"}}}
 	for name, c := range map[string]struct {
 		answer ledger.Answer
 		shared bool
 		want   string
 	}{
-		"nothing is listed":      {ledger.Answer{Excess: excess}, false, "memory left: 4Gi"},
-		"the largest three":      {ledger.Answer{Excess: excess, Pods: pods}, false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi, and 1 more"},
-		"three pods and no more": {ledger.Answer{Excess: excess, Pods: pods[:3]}, false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi"},
+		"nothing is listed": {ledger.Answer{Excess: excess}, false, "memory left: 4Gi"},
+		"the largest three": {ledger.Answer{Excess: excess, Pods: pods},
+			false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi, and 1 more"},
+		"three pods and no more": {ledger.Answer{Excess: excess, Pods: pods[:3]},
+			false, "memory left: 4Gi; most is held by a 24Gi, b 24Gi, c 4Gi"},
 		"a shared budget": {ledger.Answer{Excess: excess, Pods: pods[:1]}, true,
 			"memory left: 4Gi; most of team-a's part is held by c 4Gi; the budget is shared with other namespaces"},
 		"a second create of one name": {
 			ledger.Answer{Excess: excess, Reserved: []ledger.Reservation{
-				{Name: "train", CreatedAt: at, Holding: gi(6)}, {Name: "train", CreatedAt: at.Add(time.Second), Holding: gi(8)}, {Name: "new", CreatedAt: at.Add(time.Hour), Holding: gi(8)}}},
+				{Name: "train", CreatedAt: at, Holding: gi(6)}, {Name: "train", CreatedAt: at.Add(time.Second), Holding: gi(8)},
+				{Name: "new", CreatedAt: at.Add(time.Hour), Holding: gi(8)}}},
 			false, "memory left: 4Gi; 8Gi of what is used is reserved for pods that were admitted and are not listed, train: try again in a few seconds, or at 2026-01-02T03:05:06Z at the latest"},
 	} {
 		request.Budget.Namespaces = []string{"team-a"}
@@ -68,7 +72,9 @@ func TestWithHoldersOfResourceQuota(t *testing.T) {
 		return quota.Holding{Namespace: "team-a", Units: map[string]int64{api.ResourceGPU: n}}
 	}
 	most := int64(2)
-	limits := quota.Quota{Limits: []quota.Limit{{Name: "ours", Scope: quota.Scope{Resource: api.ResourceGPU}, Limits: quota.Limits{GPUs: &most}, Native: true}}}
+	limits := quota.Quota{
+		Limits: []quota.Limit{{Name: "ours", Scope: quota.Scope{Resource: api.ResourceGPU}, Limits: quota.Limits{GPUs: &most}, Native: true}},
+	}
 	request := ledger.Request{Budget: ledger.Budget{Namespaces: []string{"team-a"}}, Quota: limits, Name: "new", Holding: units(1)}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	got := withHolders(request, ledger.Answer{

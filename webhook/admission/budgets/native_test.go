@@ -46,7 +46,8 @@ func (l *ledgerStub) Read(context.Context, string) (ledger.State, error) { retur
 // start watches a cluster in a synctest bubble until end is called.
 func start(t *testing.T, client *fake.Clientset) (w *cluster.Watcher, end func()) {
 	t.Helper()
-	w, err := cluster.NewWatcher(cluster.Options{Client: client, Namespace: api.SystemNamespace, Metrics: metrics.New("test"), Log: logr.Discard()})
+	w, err := cluster.NewWatcher(cluster.Options{Client: client, Namespace: api.SystemNamespace,
+		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +56,9 @@ func start(t *testing.T, client *fake.Clientset) (w *cluster.Watcher, end func()
 
 // gpuQuota is a ResourceQuota of somebody else's on nvidia.com/gpu.
 func gpuQuota(namespace, hard string, scopes ...corev1.ResourceQuotaScope) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-gpus"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(hard)}, Scopes: scopes}}
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-gpus"},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(hard)}, Scopes: scopes}}
 }
 
 // renamedPod is what team-a's pod for one GPU becomes, and its Promise.
@@ -64,7 +66,9 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *promise.Promise)
 	t.Helper()
 	one := corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
 	in.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace.Name, Name: "train"}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "main", Image: "pytorch/pytorch:2.4.0", Resources: corev1.ResourceRequirements{Limits: one, Requests: one}}}}}
+		Containers: []corev1.Container{
+			{Name: "main", Image: "pytorch/pytorch:2.4.0", Resources: corev1.ResourceRequirements{Limits: one, Requests: one}},
+		}}}
 	d := policies.Decide(in)
 	if d.Promise == nil {
 		t.Fatalf("%+v", d)
@@ -75,7 +79,8 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *promise.Promise)
 func TestCheckerNativeQuotas(t *testing.T) {
 	const exceeded = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2 (requests.nvidia.com/gpu left: 0)"
 	over := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{
-		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Left: "0", Native: true}}}
+		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1",
+			Used: "2", Limited: "2", Left: "0", Native: true}}}
 	for name, c := range map[string]struct {
 		policy   string
 		quota    *corev1.ResourceQuota
@@ -87,9 +92,10 @@ func TestCheckerNativeQuotas(t *testing.T) {
 	}{
 		"room": {"", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Admitted}, 1, "",
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}, false},
-		"no room":                   {"", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
-		"no room, under warn":       {"enforcementMode: warn", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
-		"busy under warn":           {"enforcementMode: warn", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Busy, Reason: "busy"}, 1, "", nil, true},
+		"no room":             {"", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
+		"no room, under warn": {"enforcementMode: warn", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
+		"busy under warn": {"enforcementMode: warn", gpuQuota("team-a", "2"),
+			ledger.Answer{Decision: ledger.Busy, Reason: "busy"}, 1, "", nil, true},
 		"beside a quota of ours":    {"quota: {slices: 4}", gpuQuota("team-a", "2"), over, 2, exceeded, nil, false},
 		"another namespace's quota": {"", gpuQuota("team-b", "2"), over, 0, "", nil, false},
 		"off": {"quota: {native: \"off\"}", gpuQuota("team-a", "2"), over, 0, "",
@@ -99,7 +105,8 @@ func TestCheckerNativeQuotas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), clustertest.SharedL4(t, "l4"), c.quota,
+				client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+					clustertest.Namespace("team-b", nil), clustertest.SharedL4(t, "l4"), c.quota,
 					clustertest.PolicyMap("default", 10, "mode: transparent\ndefaultSlice: {class: replica}\n"+c.policy))
 				w, end := start(t, client)
 				defer end()
@@ -132,7 +139,8 @@ func TestCheckerNativeQuotas(t *testing.T) {
 func TestQuotaStatuses(t *testing.T) {
 	t.Run("are reported and exported", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), clustertest.Namespace("team-c", nil), clustertest.Namespace("other", nil), clustertest.SharedL4(t, "l4"),
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil),
+				clustertest.Namespace("team-c", nil), clustertest.Namespace("other", nil), clustertest.SharedL4(t, "l4"),
 				gpuQuota("team-a", "2"), gpuQuota("team-b", "2"), gpuQuota("other", "2"),
 				clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}"),
 				clustertest.PolicyMap("b", 11, "namespaces: {names: [team-b]}\nquota: {native: \"off\"}"),
@@ -141,7 +149,8 @@ func TestQuotaStatuses(t *testing.T) {
 			defer end()
 			want := []nativequota.QuotaStatus{
 				{Namespace: "team-a", Name: "team-a-gpus", Resource: api.ResourceGPU, State: nativequota.StateCounted},
-				{Namespace: "team-b", Name: "team-b-gpus", Resource: api.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b does not count it"},
+				{Namespace: "team-b", Name: "team-b-gpus", Resource: api.ResourceGPU, State: nativequota.StateUncounted,
+					Reason: "policy gpuslice-system/b does not count it"},
 				{Namespace: "team-c", Name: "gpuslice", Resource: "nvidia.com/gpu.shared", State: nativequota.StateUnwritten, Reason: ""},
 			}
 			if diff := cmp.Diff(want, w.StateReport().ResourceQuotas); diff != "" {
@@ -167,7 +176,8 @@ func TestQuotaStatuses(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff([]string{"gpuslice team-c nvidia.com/gpu.shared unwritten", "team-a-gpus team-a nvidia.com/gpu counted", "team-b-gpus team-b nvidia.com/gpu uncounted"}, series); diff != "" {
+			if diff := cmp.Diff([]string{"gpuslice team-c nvidia.com/gpu.shared unwritten", "team-a-gpus team-a nvidia.com/gpu counted",
+				"team-b-gpus team-b nvidia.com/gpu uncounted"}, series); diff != "" {
 				t.Errorf("metric (-want +got)\n%s", diff)
 			}
 			// A namespace that nothing but a ResourceQuota limits is looked after like the others.

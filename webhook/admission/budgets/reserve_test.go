@@ -40,14 +40,17 @@ func slicesAndMemory() oneQuota {
 // heldState is a ledger of team-a with 12Gi in use and one slice more reserved.
 func heldState() ledger.State {
 	return ledger.State{Namespaces: []string{"team-a"},
-		Base:         []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Memory: 12 << 10, Slices: 1}}},
-		Reservations: []ledger.Reservation{{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}}}}
+		Base: []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Memory: 12 << 10, Slices: 1}}},
+		Reservations: []ledger.Reservation{
+			{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}},
+		}}
 }
 
 // oneGPU is a pod for one GPU, in a namespace under a transparent policy, beside a pool of shares.
 func oneGPU(t *testing.T, policy string) policies.Input {
 	t.Helper()
-	p, problems := config.Parse("team", []byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"+policy))
+	p, problems := config.Parse("team",
+		[]byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"+policy))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -55,7 +58,8 @@ func oneGPU(t *testing.T, policy string) policies.Input {
 	return policies.Input{Policy: p, Namespace: api.Namespace{Name: "team-a"},
 		Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}, Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Limits: one, Requests: one}}}}},
-		Pools: []pools.Pool{{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
+		Pools: []pools.Pool{{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing",
+			DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
 }
 
 func TestCheckerDryRun(t *testing.T) {
@@ -112,7 +116,8 @@ func TestTryAgain(t *testing.T) {
 
 // TestReserveDeadline: the answer is back before the API server stops waiting for it.
 func TestReserveDeadline(t *testing.T) {
-	for patience, want := range map[time.Duration]time.Duration{0: 0, 5 * time.Second: 5*time.Second - answerMargin, time.Hour: ledger.DefaultTimeout} {
+	for patience, want := range map[time.Duration]time.Duration{0: 0,
+		5 * time.Second: 5*time.Second - answerMargin, time.Hour: ledger.DefaultTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := t.Context(), context.CancelFunc(func() {})
 			if patience > 0 {

@@ -21,7 +21,8 @@ import (
 func recommend(t *testing.T, client *fake.Clientset, from int, texts []string) {
 	t.Helper()
 	for n, text := range texts {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(advice.NamePrefix, from+n), Namespace: system, Labels: map[string]string{advice.Label: "true"},
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(advice.NamePrefix, from+n),
+			Namespace: system, Labels: map[string]string{advice.Label: "true"},
 			ResourceVersion: fmt.Sprint(time.Now().UnixNano())}, Data: map[string]string{advice.Key: text}}
 		_, err := client.CoreV1().ConfigMaps(system).Create(t.Context(), m, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
@@ -40,7 +41,8 @@ func recommendedNow(t *testing.T, n int, size api.MiB) []string {
 	var all []advice.Recommendation
 	for i := range n {
 		for _, ns := range []string{"team-a", "team-b"} {
-			all = append(all, advice.Recommendation{Container: advice.Container{Namespace: ns, Owner: advice.Owner{Kind: "Job", Name: fmt.Sprint("train-", i)}, Container: "c"},
+			all = append(all, advice.Recommendation{Container: advice.Container{Namespace: ns,
+				Owner: advice.Owner{Kind: "Job", Name: fmt.Sprint("train-", i)}, Container: "c"},
 				Verdict: sizing.Right, Sizes: [len(advice.Coverages)]api.MiB{size, size, size}})
 		}
 	}
@@ -71,7 +73,8 @@ func sizeOf(t *testing.T, r *replica, namespace string) api.MiB {
 
 func TestAdvice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), clustertest.Namespace("team-c", nil))
+		client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+			clustertest.Namespace("team-b", nil), clustertest.Namespace("team-c", nil))
 		r := start(t, client)
 		defer r.end()
 		want := func(when string, a, b, c api.MiB) {

@@ -20,7 +20,8 @@ const l4Pool = "l4-time-slicing-4-fc4c35b3"
 func failed(namespaces ...string) guardaccess.Failures {
 	var reports []guardaccess.Report
 	for _, namespace := range namespaces {
-		reports = append(reports, guardaccess.Report{Pool: l4Pool, Access: "env", Namespace: namespace, Started: time.Now(), Outcome: guardaccess.Fails})
+		reports = append(reports,
+			guardaccess.Report{Pool: l4Pool, Access: "env", Namespace: namespace, Started: time.Now(), Outcome: guardaccess.Fails})
 	}
 	return guardaccess.Failures{}.Update(reports, time.Now())
 }
@@ -107,7 +108,9 @@ func TestGuardFailures(t *testing.T) {
 		})
 	})
 	t.Run("a tool that reads once decides alike", func(t *testing.T) {
-		state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failed("team-b", "team-c").Encode()}}}
+		state := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failed("team-b", "team-c").Encode()}},
+		}
 		s := ReadSnapshot(Objects{State: state, Source: pools.Source{Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}}})
 		if pools := s.poolsFor("team-a"); pools[0].GuardFailures["env"] == "" || s.pools[0].GuardFailures != nil {
 			t.Errorf("read %+v", pools[0].GuardFailures)

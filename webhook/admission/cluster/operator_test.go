@@ -25,7 +25,8 @@ import (
 )
 
 // withOperator is a replica beside an API server that answers for ClusterPolicies as answer says.
-func withOperator(t *testing.T, answer func() (*unstructured.UnstructuredList, error), changes *watch.FakeWatcher, objects ...runtime.Object) *replica {
+func withOperator(t *testing.T, answer func() (*unstructured.UnstructuredList, error),
+	changes *watch.FakeWatcher, objects ...runtime.Object) *replica {
 	t.Helper()
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{pools.ClusterPolicies: "ClusterPolicyList"})
@@ -42,7 +43,8 @@ func withOperator(t *testing.T, answer func() (*unstructured.UnstructuredList, e
 		}
 		return true, changes, nil
 	})
-	w, err := NewWatcher(Options{Client: fake.NewClientset(objects...), Objects: dynamic, Namespace: system, Metrics: metrics.New("test"), Log: logr.Discard()})
+	w, err := NewWatcher(Options{Client: fake.NewClientset(objects...), Objects: dynamic, Namespace: system,
+		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +52,12 @@ func withOperator(t *testing.T, answer func() (*unstructured.UnstructuredList, e
 }
 
 func clusterPolicy(spec map[string]any) *unstructured.UnstructuredList {
-	return &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicyList", "metadata": map[string]any{"resourceVersion": "7"}}, Items: []unstructured.Unstructured{
-		{Object: map[string]any{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": "cluster-policy"}, "spec": spec}},
-	}}
+	return &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicyList",
+		"metadata": map[string]any{"resourceVersion": "7"}},
+		Items: []unstructured.Unstructured{
+			{Object: map[string]any{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy",
+				"metadata": map[string]any{"name": "cluster-policy"}, "spec": spec}},
+		}}
 }
 
 func TestWatcherRuntimes(t *testing.T) {
@@ -103,7 +108,8 @@ func TestWatcherRuntimes(t *testing.T) {
 		t.Run("ready: "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := withOperator(t, func() (*unstructured.UnstructuredList, error) {
-					return clusterPolicy(map[string]any{"driver": map[string]any{"enabled": "yes"}, "mig": "on", "cdi": map[string]any{"enabled": true}}), err
+					return clusterPolicy(map[string]any{"driver": map[string]any{"enabled": "yes"}, "mig": "on", "cdi": map[string]any{"enabled": true}}),
+						err
 				}, nil, clustertest.Namespace("team-a", nil))
 				defer r.end()
 				if err := r.Ready(); err != nil {
@@ -120,7 +126,8 @@ func TestWatcherRuntimes(t *testing.T) {
 			var policy atomic.Pointer[unstructured.UnstructuredList]
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": false}}))
 			changes := watch.NewFake()
-			r := withOperator(t, func() (*unstructured.UnstructuredList, error) { return policy.Load(), nil }, changes, clustertest.Namespace("team-a", nil))
+			r := withOperator(t, func() (*unstructured.UnstructuredList, error) { return policy.Load(), nil },
+				changes, clustertest.Namespace("team-a", nil))
 			defer r.end()
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}}))
 			changes.Modify(&policy.Load().Items[0])

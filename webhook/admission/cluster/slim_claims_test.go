@@ -30,7 +30,8 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 	exactly := func(change func(*resourcev1.ExactDeviceRequest)) func() resourcev1.ResourceClaimSpec {
 		return func() resourcev1.ResourceClaimSpec {
 			return requests(32, func(name string) resourcev1.DeviceRequest {
-				e := resourcev1.ExactDeviceRequest{DeviceClassName: strings.Clone("nic.example.com"), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}
+				e := resourcev1.ExactDeviceRequest{DeviceClassName: strings.Clone("nic.example.com"),
+					AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}
 				change(&e)
 				return resourcev1.DeviceRequest{Name: name, Exactly: &e}
 			})
@@ -43,7 +44,8 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 				i++
 				r.Name = name
 				for k := range 8 {
-					r.FirstAvailable = append(r.FirstAvailable, resourcev1.DeviceSubRequest{Name: fmt.Sprint("s", k), DeviceClassName: class(i, k), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1})
+					r.FirstAvailable = append(r.FirstAvailable, resourcev1.DeviceSubRequest{Name: fmt.Sprint("s", k), DeviceClassName: class(i, k),
+						AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1})
 				}
 				return r
 			})
@@ -52,9 +54,11 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 	return map[string]func() resourcev1.ResourceClaimSpec{
 		"selectors": func() resourcev1.ResourceClaimSpec {
 			return requests(4, func(name string) resourcev1.DeviceRequest {
-				e := resourcev1.ExactDeviceRequest{DeviceClassName: strings.Clone("nic.example.com"), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}
+				e := resourcev1.ExactDeviceRequest{DeviceClassName: strings.Clone("nic.example.com"),
+					AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}
 				for range 32 {
-					e.Selectors = append(e.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: "true" + strings.Repeat(" ", 10<<10-4)}})
+					e.Selectors = append(e.Selectors,
+						resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: "true" + strings.Repeat(" ", 10<<10-4)}})
 				}
 				return resourcev1.DeviceRequest{Name: name, Exactly: &e}
 			})
@@ -73,15 +77,17 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 		"constraints": func() resourcev1.ResourceClaimSpec {
 			s := exactly(func(*resourcev1.ExactDeviceRequest) {})()
 			for range 32 {
-				s.Devices.Constraints = append(s.Devices.Constraints, resourcev1.DeviceConstraint{Requests: boundedtest.Texts(32, 127), MatchAttribute: new(resourcev1.FullyQualifiedName(strings.Repeat("a", 300)))})
+				s.Devices.Constraints = append(s.Devices.Constraints, resourcev1.DeviceConstraint{Requests: boundedtest.Texts(32, 127),
+					MatchAttribute: new(resourcev1.FullyQualifiedName(strings.Repeat("a", 300)))})
 			}
 			return s
 		},
 		"configurations": func() resourcev1.ResourceClaimSpec {
 			s := exactly(func(*resourcev1.ExactDeviceRequest) {})()
 			for range 32 {
-				s.Devices.Config = append(s.Devices.Config, resourcev1.DeviceClaimConfiguration{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
-					Driver: "nic.example.com", Parameters: kubetypes.RawExtension{Raw: []byte(strings.Repeat("x", 10<<10))}}}})
+				s.Devices.Config = append(s.Devices.Config,
+					resourcev1.DeviceClaimConfiguration{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
+						Driver: "nic.example.com", Parameters: kubetypes.RawExtension{Raw: []byte(strings.Repeat("x", 10<<10))}}}})
 			}
 			return s
 		},
@@ -96,7 +102,8 @@ func TestSlimClaimsAreSmall(t *testing.T) {
 			return &resourcev1.ResourceClaim{ObjectMeta: boundedtest.Meta(i, 700<<10), Spec: spec()}
 		})
 		template := boundedtest.KeptOf(t, slimClaim, func(i int) kubetypes.Object {
-			return &resourcev1.ResourceClaimTemplate{ObjectMeta: boundedtest.Meta(i, 300<<10), Spec: resourcev1.ResourceClaimTemplateSpec{ObjectMeta: boundedtest.Meta(i, 300<<10), Spec: spec()}}
+			return &resourcev1.ResourceClaimTemplate{ObjectMeta: boundedtest.Meta(i, 300<<10),
+				Spec: resourcev1.ResourceClaimTemplateSpec{ObjectMeta: boundedtest.Meta(i, 300<<10), Spec: spec()}}
 		})
 		if most := 16 << 10; claim > most || template > most {
 			t.Errorf("full of %s: %d bytes are kept of a claim, and %d of a template", name, claim, template)
@@ -107,7 +114,9 @@ func TestSlimClaimsAreSmall(t *testing.T) {
 // TestSlimClaimsCount: what is kept counts as many devices as the whole, or more.
 func TestSlimClaimsCount(t *testing.T) {
 	in := policies.Input{Policy: &config.Policy{}, DeviceClasses: map[string]*resourcev1.DeviceClass{
-		"nic.example.com": {Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}}}},
+		"nic.example.com": {Spec: resourcev1.DeviceClassSpec{
+			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}},
+		}},
 	}}
 	claimed := func(spec resourcev1.ResourceClaimSpec) []string {
 		in := in
@@ -139,7 +148,8 @@ func TestSlimClaimsCount(t *testing.T) {
 // TestSlimClaimsAreNoSlices: a spec that is too large never passes for a slice of gpuslice's, and one of gpuslice's stays what it is.
 func TestSlimClaimsAreNoSlices(t *testing.T) {
 	pod := &corev1.Pod{}
-	names := []string{"gpuslice-4396mi", "gpuslice-1g.10gb-or-4396mi", "gpuslice-99x99999999mi-of-99999999mi-share-from-" + strings.Repeat("c", 200) + ".example.com"}
+	names := []string{"gpuslice-4396mi", "gpuslice-1g.10gb-or-4396mi",
+		"gpuslice-99x99999999mi-of-99999999mi-share-from-" + strings.Repeat("c", 200) + ".example.com"}
 	for _, name := range names {
 		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: &name})
 	}

@@ -41,7 +41,8 @@ func TestSlimIsSmall(t *testing.T) {
 			return ns
 		}, 192 << 10},
 		"tenant's document": {slimTenant, func(i int) runtime.Object {
-			m := &corev1.ConfigMap{ObjectMeta: boundedtest.Meta(i, 600<<10), Data: map[string]string{api.PolicyKey: strings.Repeat("#", 500<<10)}, BinaryData: map[string][]byte{}}
+			m := &corev1.ConfigMap{ObjectMeta: boundedtest.Meta(i, 600<<10), Data: map[string]string{api.PolicyKey: strings.Repeat("#", 500<<10)},
+				BinaryData: map[string][]byte{}}
 			for _, key := range boundedtest.Texts(2000, 100) {
 				m.BinaryData[key] = []byte("x")
 			}
@@ -50,12 +51,15 @@ func TestSlimIsSmall(t *testing.T) {
 		"LimitRange": {slimLimitRange, func(i int) runtime.Object {
 			r := &corev1.LimitRange{ObjectMeta: boundedtest.Meta(i, 300<<10)}
 			for range 40 {
-				r.Spec.Limits = append(r.Spec.Limits, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: amounts("example.com/", 60), Min: amounts("requests.example.com/", 200), Default: amounts("nvidia.com/", 70), DefaultRequest: amounts("b.example.com/", 90), MaxLimitRequestRatio: amounts("a.example.com/", 90)})
+				r.Spec.Limits = append(r.Spec.Limits, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: amounts("example.com/", 60),
+					Min: amounts("requests.example.com/", 200), Default: amounts("nvidia.com/", 70), DefaultRequest: amounts("b.example.com/", 90),
+					MaxLimitRequestRatio: amounts("a.example.com/", 90)})
 			}
 			return r
 		}, 192 << 10},
 		"node": {slim, func(i int) runtime.Object {
-			n := &corev1.Node{ObjectMeta: boundedtest.Meta(i, 300<<10), Status: corev1.NodeStatus{Allocatable: amounts("example.com/", 3000), Capacity: amounts("example.com/", 3000)}}
+			n := &corev1.Node{ObjectMeta: boundedtest.Meta(i, 300<<10),
+				Status: corev1.NodeStatus{Allocatable: amounts("example.com/", 3000), Capacity: amounts("example.com/", 3000)}}
 			for range 3000 {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: strings.Repeat("t", 60), Effect: corev1.TaintEffectNoSchedule})
 			}
@@ -65,9 +69,13 @@ func TestSlimIsSmall(t *testing.T) {
 			s := &resourcev1.ResourceSlice{ObjectMeta: boundedtest.Meta(i, 300<<10)}
 			s.Spec.Driver = "gpu.nvidia.com"
 			for k := range 128 {
-				d := resourcev1.Device{Name: fmt.Sprint("gpu-", k), AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}}
+				d := resourcev1.Device{Name: fmt.Sprint("gpu-", k), AllowMultipleAllocations: new(true),
+					Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}}
 				for _, name := range boundedtest.Texts(32, 60) {
-					d.Capacity[resourcev1.QualifiedName(name)] = resourcev1.DeviceCapacity{Value: resource.MustParse("1Gi"), RequestPolicy: &resourcev1.CapacityRequestPolicy{ValidValues: []resource.Quantity{resource.MustParse("1Gi"), resource.MustParse("2Gi")}}}
+					d.Capacity[resourcev1.QualifiedName(name)] = resourcev1.DeviceCapacity{Value: resource.MustParse("1Gi"),
+						RequestPolicy: &resourcev1.CapacityRequestPolicy{
+							ValidValues: []resource.Quantity{resource.MustParse("1Gi"), resource.MustParse("2Gi")},
+						}}
 				}
 				s.Spec.Devices = append(s.Spec.Devices, d)
 			}
@@ -105,7 +113,8 @@ func TestSlimLimitRange(t *testing.T) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "nvidia.com/gpu"} {
 		list[name] = resource.MustParse("2")
 	}
-	r := &corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: list}, {Type: corev1.LimitTypeContainer, Max: list, Default: list}}}}
+	r := &corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: list},
+		{Type: corev1.LimitTypeContainer, Max: list, Default: list}}}}
 	kept, _ := slimLimitRange(r)
 	limits := kept.(*corev1.LimitRange).Spec.Limits
 	if len(limits) != 1 || len(limits[0].Max) != 4 || len(limits[0].Default) != 4 {

@@ -24,7 +24,8 @@ import (
 func TestLastGoodPolicy(t *testing.T) {
 	t.Run("survives restarts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"))
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+				clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"))
 			first := start(t, client)
 			write(t, client, clustertest.PolicyMap("a", 11, "namespaces: {names: [team-a]}\nmode: nonsense"))
 			const want = "gpuslice-system/a transparent"
@@ -54,7 +55,8 @@ func TestLastGoodPolicy(t *testing.T) {
 func TestSavedPools(t *testing.T) {
 	t.Run("outlive their nodes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+				clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
 			first := start(t, client)
 			before := poolNames(t, first)
 			if len(before) != 1 {
@@ -83,7 +85,8 @@ func TestSavedPools(t *testing.T) {
 func TestForgottenPools(t *testing.T) {
 	t.Run("a pool without a node ends after a day, without any event", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+				clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
 			r := start(t, client)
 			defer r.end()
 			if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
@@ -144,7 +147,8 @@ func TestWatcherSave(t *testing.T) {
 	// it decides again before its first comes back), and a quiet cluster has none.
 	t.Run("replicas do not write against each other", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil),
+				clustertest.PolicyMap("a", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
 			one, two := start(t, client), start(t, client)
 			defer one.end()
 			defer two.end()
@@ -206,7 +210,8 @@ func TestAdvance(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(map[string]GoodPolicy{"a": {"10", "old"}, "b": {"3", "y"}}, newest(map[string]GoodPolicy{"b": {"3", "y"}}, map[string]GoodPolicy{"a": {"10", "old"}, "b": {"2", "x"}})); diff != "" {
+	if diff := cmp.Diff(map[string]GoodPolicy{"a": {"10", "old"}, "b": {"3", "y"}},
+		newest(map[string]GoodPolicy{"b": {"3", "y"}}, map[string]GoodPolicy{"a": {"10", "old"}, "b": {"2", "x"}})); diff != "" {
 		t.Errorf("newest (-want +got)\n%s", diff)
 	}
 }

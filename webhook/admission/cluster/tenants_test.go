@@ -30,9 +30,11 @@ func TestTenantDocument(t *testing.T) {
 	t.Run("tightens its namespace alone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil),
-				clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}"), clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 4Gi}}"),
+				clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}"),
+				clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 4Gi}}"),
 				clustertest.TenantMap(system, "limits: {perContainer: {memory: 1Gi}}"),
-				clustertest.Edited(clustertest.TenantMap("team-b", "limits: {perContainer: {memory: 2Gi}}"), func(m *corev1.ConfigMap) { m.Name, m.Labels = "other", map[string]string{api.LabelPolicy: "true"} }))
+				clustertest.Edited(clustertest.TenantMap("team-b", "limits: {perContainer: {memory: 2Gi}}"),
+					func(m *corev1.ConfigMap) { m.Name, m.Labels = "other", map[string]string{api.LabelPolicy: "true"} }))
 			r := start(t, client)
 			defer r.end()
 			expect := func(when, a string) {
@@ -59,7 +61,9 @@ func TestTenantDocument(t *testing.T) {
 			if again, _ := r.Input(t.Context(), "team-a"); again.Policy != first.Policy {
 				t.Error("the policy was merged for each request")
 			}
-			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 3Gi}}"), func(m *corev1.ConfigMap) { m.ResourceVersion = "21" }), metav1.UpdateOptions{}); err != nil {
+			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 3Gi}}"),
+				func(m *corev1.ConfigMap) { m.ResourceVersion = "21" }),
+				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			expect("changed", "3Gi")
@@ -73,15 +77,19 @@ func TestTenantDocument(t *testing.T) {
 			expect("the authority tightens", "2Gi team-a/gpuslice-policy requests more than policy gpuslice-system/default allows, and there the policy holds: limits.perContainer.memory: 3Gi is more than 2Gi")
 			write(t, client, clustertest.PolicyMap("default", 23, "limits: {perContainer: {memory: 8Gi}}"))
 			expect("and is lax again", "3Gi")
-			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: lots}}"), func(m *corev1.ConfigMap) { m.ResourceVersion = "24" }), metav1.UpdateOptions{}); err != nil {
+			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: lots}}"),
+				func(m *corev1.ConfigMap) { m.ResourceVersion = "24" }),
+				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			expect("broken", `8Gi team-a/gpuslice-policy cannot be used, and policy gpuslice-system/default holds without it: data[policy.yaml]: limits.perContainer.memory: Invalid value: "lots": `+
 				`"lots" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`)
-			if text := r.scrape(); !strings.Contains(text, `gpuslice_tenant_policies{usable="false"} 1`) || !strings.Contains(text, `gpuslice_tenant_policies{usable="true"} 0`) {
+			if text := r.scrape(); !strings.Contains(text, `gpuslice_tenant_policies{usable="false"} 1`) ||
+				!strings.Contains(text, `gpuslice_tenant_policies{usable="true"} 0`) {
 				t.Error("the metric does not show it")
 			}
-			if tenants := r.StateReport().Tenants; len(tenants) != 1 || tenants[0].Name != "team-a/gpuslice-policy" || tenants[0].ResourceVersion != "24" || len(tenants[0].Notes) != 1 {
+			if tenants := r.StateReport().Tenants; len(tenants) != 1 || tenants[0].Name != "team-a/gpuslice-policy" ||
+				tenants[0].ResourceVersion != "24" || len(tenants[0].Notes) != 1 {
 				t.Errorf("the state shows %+v", tenants)
 			}
 			if err := own.Delete(t.Context(), api.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
@@ -126,7 +134,8 @@ func TestSlimTenant(t *testing.T) {
 		for _, err := range got.Problems {
 			texts = append(texts, err.Error())
 		}
-		want := []string{"data: there are keys beside policy.yaml, and nothing reads them", "data[policy.yaml]: policy.yaml: Invalid value: a tenant's own document has at most 16384 bytes"}
+		want := []string{"data: there are keys beside policy.yaml, and nothing reads them",
+			"data[policy.yaml]: policy.yaml: Invalid value: a tenant's own document has at most 16384 bytes"}
 		if diff := cmp.Diff(want, texts); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -153,7 +162,8 @@ func BenchmarkFiveThousandTenants(b *testing.B) {
 		}
 	})
 	b.Run("a request", func(b *testing.B) {
-		s := newSnapshot(readDocuments([]*corev1.ConfigMap{clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}")}, nil)).withTenants(tenants)
+		s := newSnapshot(readDocuments([]*corev1.ConfigMap{clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}")},
+			nil)).withTenants(tenants)
 		for b.Loop() {
 			if s.Input(api.Namespace{Name: "team-7"}).Policy.Limits.PerContainer.Memory != 4<<10 {
 				b.Fatal("it is not tightened")

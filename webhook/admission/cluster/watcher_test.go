@@ -81,7 +81,8 @@ func TestWatcher(t *testing.T) {
 	t.Run("policies come into force as they are written", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", map[string]string{"gpu": "yes"}),
-				clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.PolicyMap("a", 11, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"),
+				clustertest.PolicyMap("default", 10, "mode: opt-in"),
+				clustertest.PolicyMap("a", 11, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"),
 				clustertest.PolicyMap("b", 12, `namespaces: {selector: {matchLabels: {gpu: "yes"}}}`+"\nmode: \"off\""))
 			r := start(t, client)
 			defer r.end()
@@ -153,10 +154,12 @@ func TestBrokenPolicy(t *testing.T) {
 					map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/a"},
 				"a selector that is none": {clustertest.PolicyMap("a", 11, "namespaces: {selector: {matchExpressions: [{key: x, operator: Perhaps}]}}"),
 					map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/a"},
-				"two keys":            {two, map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/twokeys"},
-				"a document of 1 MiB": {clustertest.PolicyMap("a", 11, strings.Repeat("#", 1<<20)), map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/a"},
+				"two keys": {two, map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/twokeys"},
+				"a document of 1 MiB": {clustertest.PolicyMap("a", 11, strings.Repeat("#", 1<<20)),
+					map[string]string{"team-b": "gpuslice-system/default"}, "error: policy gpuslice-system/a"},
 			} {
-				beside := start(t, fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), tt.broken, clustertest.PolicyMap("default", 10, "mode: opt-in")))
+				beside := start(t, fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), tt.broken,
+					clustertest.PolicyMap("default", 10, "mode: opt-in")))
 				for namespace, want := range tt.want {
 					if got := beside.policyOf(t, namespace); !strings.HasPrefix(got, want) {
 						t.Errorf("%s: %s is governed by %q, want %q", name, namespace, got, want)

@@ -54,11 +54,13 @@ func BenchmarkCreate(b *testing.B) {
 
 // benchReview sends the same review again and again.
 func benchReview(b *testing.B, handler review.Handler, raw []byte, outcome policies.Outcome) {
-	endpoint := server.NewEndpoint("pods", handler, server.EndpointOptions{Limits: server.NewLimits(), Metrics: metrics.New("bench"), Log: logr.Discard()})
+	endpoint := server.NewEndpoint("pods", handler,
+		server.EndpointOptions{Limits: server.NewLimits(), Metrics: metrics.New("bench"), Log: logr.Discard()})
 	body := reviewOf(b, raw)
 	b.ReportAllocs()
 	for b.Loop() {
-		if w := post(endpoint, strings.NewReader(body)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), fmt.Sprintf(`"outcome":%q`, outcome)) {
+		if w := post(endpoint, strings.NewReader(body)); w.Code != http.StatusOK ||
+			!strings.Contains(w.Body.String(), fmt.Sprintf(`"outcome":%q`, outcome)) {
 			b.Fatalf("answered %d %s", w.Code, w.Body)
 		}
 	}
@@ -67,7 +69,8 @@ func benchReview(b *testing.B, handler review.Handler, raw []byte, outcome polic
 // storedPod is what the handler's patch makes of a pod.
 func storedPod(b *testing.B, handler review.Handler, raw []byte) []byte {
 	w := httptest.NewRecorder()
-	endpoint := server.NewEndpoint("pods", handler, server.EndpointOptions{Limits: server.NewLimits(), Metrics: metrics.New("bench"), Log: logr.Discard()})
+	endpoint := server.NewEndpoint("pods", handler,
+		server.EndpointOptions{Limits: server.NewLimits(), Metrics: metrics.New("bench"), Log: logr.Discard()})
 	r := httptest.NewRequest(http.MethodPost, server.PathMutatePods, strings.NewReader(reviewOf(b, raw)))
 	r.Header.Set("Content-Type", "application/json")
 	endpoint.ServeHTTP(w, r)
@@ -116,23 +119,36 @@ func benchSource(b *testing.B) fixed {
 func defaulted(containers, variables int, label string) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "train-", Namespace: "team-a", Labels: map[string]string{"app.kubernetes.io/name": "train", label: "4Gi"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "train-", Namespace: "team-a",
+			Labels: map[string]string{"app.kubernetes.io/name": "train", label: "4Gi"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl-create",
+				Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:generateName":{},"f:labels":{".":{},"f:app.kubernetes.io/name":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c0\"}":{".":{},"f:image":{},"f:name":{},"f:resources":{".":{},"f:limits":{}}}},"f:restartPolicy":{}}}`)}}},
-		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(30)), DNSPolicy: corev1.DNSClusterFirst,
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways,
+			TerminationGracePeriodSeconds: new(int64(30)), DNSPolicy: corev1.DNSClusterFirst,
 			ServiceAccountName: "default", DeprecatedServiceAccount: "default", SecurityContext: &corev1.PodSecurityContext{},
-			SchedulerName: "default-scheduler", EnableServiceLinks: new(true), Priority: new(int32(0)), PreemptionPolicy: new(corev1.PreemptLowerPriority),
-			Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(300))}},
-			Volumes: []corev1.Volume{{Name: "kube-api-access-abcde", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(420)),
-				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3607)), Path: "token"}}}}}}},
+			SchedulerName: "default-scheduler", EnableServiceLinks: new(true), Priority: new(int32(0)),
+			PreemptionPolicy: new(corev1.PreemptLowerPriority),
+			Tolerations: []corev1.Toleration{
+				{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(300))},
+			},
+			Volumes: []corev1.Volume{{Name: "kube-api-access-abcde",
+				VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(420)),
+					Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3607)), Path: "token"}},
+					}}}}},
 		},
 	}
 	for i := range containers {
-		c := corev1.Container{Name: fmt.Sprint("c", i), Image: "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", Command: []string{"python", "train.py"},
+		c := corev1.Container{Name: fmt.Sprint("c", i),
+			Image: "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", Command: []string{"python", "train.py"},
 			TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: "File", ImagePullPolicy: "IfNotPresent",
-			VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-abcde", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}}}
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "kube-api-access-abcde", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"},
+			}}
 		if i == 0 && label != "app" {
-			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")}
+			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"),
+				"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")}
 			c.Resources.Requests = c.Resources.Limits
 		}
 		for v := range variables {

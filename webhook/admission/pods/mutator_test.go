@@ -98,7 +98,8 @@ func endpoint(source Source, m *metrics.Metrics) http.Handler {
 func ask(t *testing.T, source Source, metrics *metrics.Metrics, c call) (*admissionv1.AdmissionResponse, int) {
 	t.Helper()
 	body := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "team-a", SubResource: c.subresource, Operation: c.operation,
+		UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Namespace: "team-a", SubResource: c.subresource, Operation: c.operation,
 	}}
 	body.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
 	if c.namespace != "" {
@@ -168,17 +169,20 @@ func TestMutatorCreate(t *testing.T) {
 			t.Fatalf("answered %d %+v", code, response)
 		}
 		out := patched(t, asking("4Gi"), response)
-		for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`, `"gpuslice.dev/planned"`, `"fromTheFuture":{"a":1}`} {
+		for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`,
+			`"gpuslice.dev/planned"`, `"fromTheFuture":{"a":1}`} {
 			if !strings.Contains(out, text) {
 				t.Errorf("the pod lacks %s:\n%s", text, out)
 			}
 		}
 		outcome := string(policies.Mutated)
-		want := map[string]string{"outcome": outcome, "ifEnforced": outcome, "reason": "sliced", "policy": "gpuslice-system/test", "mode": "enforce"}
+		want := map[string]string{"outcome": outcome, "ifEnforced": outcome, "reason": "sliced",
+			"policy": "gpuslice-system/test", "mode": "enforce"}
 		if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
 			t.Errorf("audit (-want +got)\n%s", diff)
 		}
-		if line := fmt.Sprintf(`gpuslice_decisions_total{handler="pods-create",if_enforced=%q,mode="enforce",outcome=%[1]q,reason="sliced"} 1`, outcome); !strings.Contains(scrape(metrics), line) {
+		if line := fmt.Sprintf(`gpuslice_decisions_total{handler="pods-create",if_enforced=%q,mode="enforce",outcome=%[1]q,reason="sliced"} 1`,
+			outcome); !strings.Contains(scrape(metrics), line) {
 			t.Errorf("not counted:\n%s", scrape(metrics))
 		}
 		again, _ := ask(t, source, metrics, call{object: out})
@@ -198,9 +202,12 @@ func TestMutatorModes(t *testing.T) {
 		warnings   bool
 		ifEnforced policies.Outcome
 	}{
-		"enforce denies with what to write":                 {"limits: {perContainer: {memory: 8Gi}}", asking("9Gi"), false, 403, false, policies.Denied},
-		"warn lets it pass with a warning":                  {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, true, policies.Denied},
-		"audit lets it pass and says nothing":               {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, false, policies.Denied},
+		"enforce denies with what to write": {"limits: {perContainer: {memory: 8Gi}}",
+			asking("9Gi"), false, 403, false, policies.Denied},
+		"warn lets it pass with a warning": {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}",
+			asking("9Gi"), true, 200, true, policies.Denied},
+		"audit lets it pass and says nothing": {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}",
+			asking("9Gi"), true, 200, false, policies.Denied},
 		"audit changes nothing either":                      {"enforcementMode: audit", asking("4Gi"), true, 200, false, policies.Mutated},
 		"enforce denies what costs seconds to parse":        {"", costly, false, 422, false, policies.Denied},
 		"warn lets what costs seconds pass with a warning":  {"enforcementMode: warn", costly, true, 200, true, policies.Denied},
@@ -214,7 +221,8 @@ func TestMutatorModes(t *testing.T) {
 			if code != http.StatusOK {
 				t.Fatalf("answered %d", code)
 			}
-			if response.Allowed != tt.allowed || response.Result.Code != tt.code || len(response.Warnings) > 0 != tt.warnings || len(response.Patch) > 0 {
+			if response.Allowed != tt.allowed || response.Result.Code != tt.code ||
+				len(response.Warnings) > 0 != tt.warnings || len(response.Patch) > 0 {
 				t.Errorf("allowed %v code %d warnings %q patch %s", response.Allowed, response.Result.Code, response.Warnings, response.Patch)
 			}
 			if got := response.AuditAnnotations["ifEnforced"]; got != string(tt.ifEnforced) {
@@ -238,22 +246,24 @@ func TestMutatorScope(t *testing.T) {
 		call   call
 		code   int
 	}{
-		"pods of our own namespace":                 {all, call{object: asking("4Gi"), namespace: api.SystemNamespace}, 200},
-		"sub-resources":                             {all, call{object: asking("4Gi"), subresource: "status"}, 200},
-		"deletions":                                 {all, call{old: asking("4Gi"), operation: admissionv1.Delete}, 200},
-		"connections":                               {all, call{object: "{}", operation: admissionv1.Connect}, 200},
-		"pods without a GPU":                        {all, call{object: `{"spec":{"containers":[{"name":"a"}]}}`}, 200},
-		"mirror pods":                               {all, call{object: strings.Replace(asking("4Gi"), `"labels"`, `"annotations":{"kubernetes.io/config.mirror":"x"},"labels"`, 1)}, 200},
-		"pods where no policy governs":              {fixed{}, call{object: asking("4Gi")}, 200},
-		"costly pods where no policy governs":       {fixed{}, call{object: costly}, 200},
-		"another kind is a mistake of ours":         {all, call{object: "{}", kind: "Job"}, 400},
-		"no object":                                 {all, call{}, 400},
-		"null":                                      {all, call{object: "null"}, 400},
-		"a list for a pod":                          {all, call{object: "[1]"}, 400},
-		"a number for its labels":                   {all, call{object: `{"metadata":{"labels":1}}`}, 400},
-		"an update without the old object":          {all, call{object: asking("4Gi"), operation: admissionv1.Update}, 400},
-		"a namespace that cannot be read":           {fixed{err: errors.New("away")}, call{object: asking("4Gi")}, 503},
-		"an update of what never was ours":          {fixed{err: errors.New("away")}, call{object: asking("4Gi"), old: asking("4Gi"), operation: admissionv1.Update}, 200},
+		"pods of our own namespace": {all, call{object: asking("4Gi"), namespace: api.SystemNamespace}, 200},
+		"sub-resources":             {all, call{object: asking("4Gi"), subresource: "status"}, 200},
+		"deletions":                 {all, call{old: asking("4Gi"), operation: admissionv1.Delete}, 200},
+		"connections":               {all, call{object: "{}", operation: admissionv1.Connect}, 200},
+		"pods without a GPU":        {all, call{object: `{"spec":{"containers":[{"name":"a"}]}}`}, 200},
+		"mirror pods": {all,
+			call{object: strings.Replace(asking("4Gi"), `"labels"`, `"annotations":{"kubernetes.io/config.mirror":"x"},"labels"`, 1)}, 200},
+		"pods where no policy governs":        {fixed{}, call{object: asking("4Gi")}, 200},
+		"costly pods where no policy governs": {fixed{}, call{object: costly}, 200},
+		"another kind is a mistake of ours":   {all, call{object: "{}", kind: "Job"}, 400},
+		"no object":                           {all, call{}, 400},
+		"null":                                {all, call{object: "null"}, 400},
+		"a list for a pod":                    {all, call{object: "[1]"}, 400},
+		"a number for its labels":             {all, call{object: `{"metadata":{"labels":1}}`}, 400},
+		"an update without the old object":    {all, call{object: asking("4Gi"), operation: admissionv1.Update}, 400},
+		"a namespace that cannot be read":     {fixed{err: errors.New("away")}, call{object: asking("4Gi")}, 503},
+		"an update of what never was ours": {fixed{err: errors.New("away")},
+			call{object: asking("4Gi"), old: asking("4Gi"), operation: admissionv1.Update}, 200},
 		"an update to what no update can come from": {all, call{object: "[]", old: asking("4Gi"), operation: admissionv1.Update}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {

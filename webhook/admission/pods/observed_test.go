@@ -61,8 +61,9 @@ func TestObservedAnnotation(t *testing.T) {
 		user                   string
 		old, updated, expected map[string]string
 	}{
-		"our account changes what is observed":           {account, old, ours("planned", "degraded"), ours("planned", "degraded")},
-		"our account writes it for the first time":       {account, ours("planned", ""), ours("planned", "enforced"), ours("planned", "enforced")},
+		"our account changes what is observed": {account, old, ours("planned", "degraded"), ours("planned", "degraded")},
+		"our account writes it for the first time": {account, ours("planned", ""),
+			ours("planned", "enforced"), ours("planned", "enforced")},
 		"our account takes it away":                      {account, old, ours("planned", ""), ours("planned", "")},
 		"our account changes what was planned":           {account, old, ours("other", "degraded"), ours("planned", "degraded")},
 		"our account takes everything away":              {account, old, nil, ours("planned", "")},

@@ -33,15 +33,16 @@ func TestReportDenials(t *testing.T) {
 		change func(*review.Request)
 		want   listener
 	}{
-		"a denial":              {denied(metav1.StatusReasonForbidden), nil, nil, listener{"team-a/web: no room"}},
-		"what cannot be read":   {denied(metav1.StatusReasonInvalid), nil, nil, listener{"team-a/web: no room"}},
-		"a pod that is let in":  {review.Answer{}, nil, nil, nil},
-		"ask again":             {denied(metav1.StatusReasonTooManyRequests), nil, nil, nil},
-		"no answer":             {review.Answer{}, review.Faultf(http.StatusServiceUnavailable, "away"), nil, nil},
-		"a dry run":             {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.DryRun = new(true) }, nil},
-		"an update":             {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.Operation = admissionv1.Update }, nil},
-		"a subresource":         {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.SubResource = "eviction" }, nil},
-		"a pod of great length": {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.Object.Raw = []byte(ownedPod + strings.Repeat(" ", maxReported)) }, nil},
+		"a denial":             {denied(metav1.StatusReasonForbidden), nil, nil, listener{"team-a/web: no room"}},
+		"what cannot be read":  {denied(metav1.StatusReasonInvalid), nil, nil, listener{"team-a/web: no room"}},
+		"a pod that is let in": {review.Answer{}, nil, nil, nil},
+		"ask again":            {denied(metav1.StatusReasonTooManyRequests), nil, nil, nil},
+		"no answer":            {review.Answer{}, review.Faultf(http.StatusServiceUnavailable, "away"), nil, nil},
+		"a dry run":            {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.DryRun = new(true) }, nil},
+		"an update":            {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.Operation = admissionv1.Update }, nil},
+		"a subresource":        {denied(metav1.StatusReasonForbidden), nil, func(r *review.Request) { r.SubResource = "eviction" }, nil},
+		"a pod of great length": {denied(metav1.StatusReasonForbidden), nil,
+			func(r *review.Request) { r.Object.Raw = []byte(ownedPod + strings.Repeat(" ", maxReported)) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +51,8 @@ func TestReportDenials(t *testing.T) {
 				c.change(&req)
 			}
 			var got listener
-			handler := ReportDenials(review.HandlerFunc(func(context.Context, review.Request) (review.Answer, *review.Fault) { return c.answer, c.fault }), &got)
+			handler := ReportDenials(
+				review.HandlerFunc(func(context.Context, review.Request) (review.Answer, *review.Fault) { return c.answer, c.fault }), &got)
 			answer, fault := handler.Handle(t.Context(), req)
 			if diff := cmp.Diff(c.answer, answer); diff != "" || fault != c.fault {
 				t.Errorf("the answer changed: %v\n%s", fault, diff)

@@ -23,7 +23,8 @@ import (
 
 // question is the dry-run of a pod that asks for a report.
 func question(asked string) review.Request {
-	req := podReview("team-a", `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"q-","annotations":{"gpuslice.dev/report":"`+asked+`"}},"spec":{"containers":[{"name":"a","image":"a"}]}}`)
+	req := podReview("team-a", `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"q-","annotations":{"gpuslice.dev/report":"`+asked+
+		`"}},"spec":{"containers":[{"name":"a","image":"a"}]}}`)
 	dry := true
 	req.DryRun = &dry
 	return req
@@ -36,8 +37,8 @@ func underQuota(t *testing.T, policy string) *chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + policy), Nodes: nodes,
-		Namespace: api.Namespace{Name: "team-a"}, Pod: []byte(`{}`)}))
+	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + policy),
+		Nodes: nodes, Namespace: api.Namespace{Name: "team-a"}, Pod: []byte(`{}`)}))
 	holding := func(memory api.MiB) quota.Holding {
 		return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: memory, Slices: 1}}
 	}
@@ -77,11 +78,14 @@ func TestQuotaReportUnavailable(t *testing.T) {
 		code                int32
 		change              func(*chain)
 	}{
-		"no such report": {"quota: {memory: 1Gi}\n", "pods", `there is no report "pods"; write "quota", "policy" or "sizes"`, http.StatusForbidden, nil},
-		"no quota":       {"", "quota", `sets namespace "team-a" no quota`, http.StatusForbidden, nil},
-		"off":            {"mode: \"off\"\n", "quota", `no gpuslice policy governs namespace "team-a"`, http.StatusForbidden, nil},
-		"not counted":    {"quota: {memory: 1Gi}\n", "quota", "not counted yet", http.StatusForbidden, func(c *chain) { c.room.state = ledger.State{} }},
-		"not readable":   {"quota: {memory: 1Gi}\n", "quota", "try again", http.StatusTooManyRequests, func(c *chain) { c.room.err = errors.New("no answer") }},
+		"no such report": {"quota: {memory: 1Gi}\n", "pods",
+			`there is no report "pods"; write "quota", "policy" or "sizes"`, http.StatusForbidden, nil},
+		"no quota": {"", "quota", `sets namespace "team-a" no quota`, http.StatusForbidden, nil},
+		"off":      {"mode: \"off\"\n", "quota", `no gpuslice policy governs namespace "team-a"`, http.StatusForbidden, nil},
+		"not counted": {"quota: {memory: 1Gi}\n", "quota", "not counted yet", http.StatusForbidden,
+			func(c *chain) { c.room.state = ledger.State{} }},
+		"not readable": {"quota: {memory: 1Gi}\n", "quota", "try again", http.StatusTooManyRequests,
+			func(c *chain) { c.room.err = errors.New("no answer") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := underQuota(t, tt.policy)
@@ -108,13 +112,15 @@ func TestPolicyReport(t *testing.T) {
 	if err != nil || cause.Type != budgets.CauseOf(budgets.ReportPolicy) {
 		t.Fatalf("%v: %+v", err, cause)
 	}
-	if report.Policy == "" || report.Document == nil || !report.Document.Allows("time-slicing") || strings.Contains(cause.Message, "secret-project") {
+	if report.Policy == "" || report.Document == nil || !report.Document.Allows("time-slicing") ||
+		strings.Contains(cause.Message, "secret-project") {
 		t.Errorf("%s", cause.Message)
 	}
 	if len(c.room.asked) > 0 {
 		t.Errorf("a question reserves: %+v", c.room.asked)
 	}
-	if r := handle(t, underQuota(t, "mode: \"off\"\n").validating, question("policy")); r.Allowed || !strings.Contains(r.Result.Message, "governs namespace") {
+	if r := handle(t, underQuota(t, "mode: \"off\"\n").validating, question("policy")); r.Allowed ||
+		!strings.Contains(r.Result.Message, "governs namespace") {
 		t.Errorf("%+v", r.Result)
 	}
 }
@@ -122,16 +128,19 @@ func TestPolicyReport(t *testing.T) {
 // TestSizesReport: a tenant who may create pods learns the sizes that are recommended in its namespace, and in no other.
 func TestSizesReport(t *testing.T) {
 	of := func(namespace, name string) advice.Recommendation {
-		return advice.Recommendation{Container: advice.Container{Namespace: namespace, Owner: advice.Owner{Kind: "Job", Name: name}, Container: "main"},
+		return advice.Recommendation{Container: advice.Container{Namespace: namespace,
+			Owner: advice.Owner{Kind: "Job", Name: name}, Container: "main"},
 			Verdict: sizing.OverRequested, Since: time.Now(), Sizes: [len(advice.Coverages)]api.MiB{1000, 2000, 3000}}
 	}
 	all := []advice.Recommendation{of("secret-project", "secret-train")}
 	for i := range 1200 {
 		all = append(all, of("team-a", fmt.Sprintf("train-%04d", i)))
 	}
-	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\n"), Namespace: api.Namespace{Name: "team-a"}, Pod: []byte(`{}`), Recommended: all}))
+	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\n"), Namespace: api.Namespace{Name: "team-a"},
+		Pod: []byte(`{}`), Recommended: all}))
 	r := handle(t, c.validating, question("sizes"))
-	if r.Allowed || r.Result.Code != http.StatusForbidden || r.Result.Message != `gpuslice recommends sizes for the first 1000 of 1200 containers of workloads in namespace "team-a"` {
+	if r.Allowed || r.Result.Code != http.StatusForbidden ||
+		r.Result.Message != `gpuslice recommends sizes for the first 1000 of 1200 containers of workloads in namespace "team-a"` {
 		t.Fatalf("%+v", r.Result)
 	}
 	cause := r.Result.Details.Causes[0]
@@ -140,13 +149,16 @@ func TestSizesReport(t *testing.T) {
 		t.Fatalf("%v: %.300s", err, cause.Message)
 	}
 	first := of("team-a", "train-0000")
-	if got := book.Of("team-a"); len(got) != 1000 || got[first.Container] == nil || got[first.Container].Sizes != first.Sizes || strings.Contains(cause.Message, "secret") {
+	if got := book.Of("team-a"); len(got) != 1000 || got[first.Container] == nil ||
+		got[first.Container].Sizes != first.Sizes || strings.Contains(cause.Message, "secret") {
 		t.Errorf("%d of team-a: %.300s", len(got), cause.Message)
 	}
-	if r := handle(t, underQuota(t, "").validating, question("sizes")); r.Allowed || !strings.Contains(r.Result.Message, "sizes for 0 containers") {
+	if r := handle(t, underQuota(t, "").validating, question("sizes")); r.Allowed ||
+		!strings.Contains(r.Result.Message, "sizes for 0 containers") {
 		t.Errorf("%+v", r.Result)
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A38", Attack: "a dry run for the sizes of other namespaces", Outcome: abuse.Contained, Words: r.Result.Message})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A38", Attack: "a dry run for the sizes of other namespaces", Outcome: abuse.Contained, Words: r.Result.Message})
 }
 
 func TestDryRunRemaining(t *testing.T) {

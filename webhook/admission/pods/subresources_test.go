@@ -29,10 +29,14 @@ func TestEphemeralContainers(t *testing.T) {
 		document           string
 		denied             string
 	}{
-		"a plain one":                  {container: `{"name":"debugger","image":"busybox"}`},
-		"one that names devices":       {container: `{"name":"debugger","image":"busybox","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]}`},
-		"a privileged one":             {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`, denied: "is privileged"},
-		"a privileged one, under warn": {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`, document: "enforcementMode: warn", warning: "is privileged"},
+		"a plain one": {container: `{"name":"debugger","image":"busybox"}`},
+		"one that names devices": {
+			container: `{"name":"debugger","image":"busybox","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]}`,
+		},
+		"a privileged one": {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`,
+			denied: "is privileged"},
+		"a privileged one, under warn": {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`,
+			document: "enforcementMode: warn", warning: "is privileged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,8 +70,10 @@ func TestVerifierEphemeral(t *testing.T) {
 		old := live(t)
 		c := newChain(governed(t, ""))
 		request := podReview("team-a", debugged(t, old, `{"name":"debugger","image":"nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}`))
-		request.SubResource, request.Operation, request.OldObject = "ephemeralcontainers", admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
-		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
+		request.SubResource, request.Operation, request.OldObject = "ephemeralcontainers",
+			admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+		if response := handle(t, c.validating, request); response.Allowed ||
+			!strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
 			t.Errorf("answered %+v", response)
 		}
 	})
@@ -116,7 +122,8 @@ func TestVerifierResize(t *testing.T) {
 		}
 		request := podReview("team-a", changed)
 		request.SubResource, request.Operation, request.OldObject = "resize", admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
-		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
+		if response := handle(t, c.validating, request); response.Allowed ||
+			!strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
 			t.Errorf("answered %+v", response)
 		}
 	})

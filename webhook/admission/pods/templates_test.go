@@ -30,17 +30,23 @@ func TestFractionInTemplate(t *testing.T) {
 		patched bool
 		audited string // the audit log's outcome under enforce
 	}{
-		"check denies":                    {source: governed(t, ""), allowed: false, code: 403},
-		"warn warns":                      {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
-		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: string(policies.Denied)},
-		"rewrite rewrites":                {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, patched: true},
-		"off is silent":                   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
-		"no policy":                       {source: fixed{}, allowed: true, code: 200},
-		"a broken policy":                 {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, allowed: true, code: 200},
-		"whole GPUs":                      {source: governed(t, ""), object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
-		"our own namespace":               {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = api.SystemNamespace }, allowed: true, code: 200},
-		"a scale":                         {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.SubResource = "scale" }, allowed: true, code: 200},
-		"a deletion":                      {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }, allowed: true, code: 200},
+		"check denies": {source: governed(t, ""), allowed: false, code: 403},
+		"warn warns":   {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
+		"audit changes nothing": {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"),
+			allowed: true, code: 200, audited: string(policies.Denied)},
+		"rewrite rewrites": {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"),
+			allowed: true, code: 200, patched: true},
+		"off is silent":   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
+		"no policy":       {source: fixed{}, allowed: true, code: 200},
+		"a broken policy": {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, allowed: true, code: 200},
+		"whole GPUs": {source: governed(t, ""),
+			object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
+		"our own namespace": {source: governed(t, ""),
+			edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = api.SystemNamespace }, allowed: true, code: 200},
+		"a scale": {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.SubResource = "scale" },
+			allowed: true, code: 200},
+		"a deletion": {source: governed(t, ""),
+			edit: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }, allowed: true, code: 200},
 		"no object":                       {source: governed(t, ""), object: "-", code: 400},
 		"no JSON object":                  {source: governed(t, ""), object: "[]", code: 400},
 		"a spec that is a number":         {source: governed(t, ""), object: `{"spec":{"template":1}}`, allowed: true, code: 200},
@@ -66,7 +72,8 @@ func TestFractionInTemplate(t *testing.T) {
 			if tt.audited != "" && got.AuditAnnotations["ifEnforced"] != tt.audited {
 				t.Errorf("the audit log has %v", got.AuditAnnotations)
 			}
-			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, api.LabelFraction) {
+			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) &&
+				!strings.Contains(text, api.LabelFraction) {
 				t.Errorf("it does not say what to write: %q", text)
 			}
 		})

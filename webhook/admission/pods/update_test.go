@@ -56,12 +56,14 @@ func TestMutatorUpdateLabels(t *testing.T) {
 		allowed bool
 		warned  bool
 	}{
-		"under enforce it is denied":                   {governed(t, ""), changed, false, false},
-		"under warn it passes with a warning":          {governed(t, "enforcementMode: warn"), changed, true, true},
-		"under audit it passes":                        {governed(t, "enforcementMode: audit"), changed, true, false},
-		"where the policy is gone it passes":           {fixed{}, changed, true, false},
-		"a pod that is being deleted is never stopped": {governed(t, ""), strings.Replace(changed, `"generateName"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","generateName"`, 1), true, false},
-		"a costly pod that is there is never stopped":  {governed(t, ""), strings.Replace(changed, `"limits":{`, `"limits":{"x.com/y":"1e10000000",`, 1), true, false},
+		"under enforce it is denied":          {governed(t, ""), changed, false, false},
+		"under warn it passes with a warning": {governed(t, "enforcementMode: warn"), changed, true, true},
+		"under audit it passes":               {governed(t, "enforcementMode: audit"), changed, true, false},
+		"where the policy is gone it passes":  {fixed{}, changed, true, false},
+		"a pod that is being deleted is never stopped": {governed(t, ""),
+			strings.Replace(changed, `"generateName"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","generateName"`, 1), true, false},
+		"a costly pod that is there is never stopped": {governed(t, ""),
+			strings.Replace(changed, `"limits":{`, `"limits":{"x.com/y":"1e10000000",`, 1), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,8 @@ func newChain(source Source) *chain {
 	options := Options{Source: source, Metrics: metrics.New("test"), Namespace: api.SystemNamespace}
 	c := &chain{room: &room{answer: ledger.Answer{Decision: ledger.Admitted}}}
 	c.mutating = NewMutator(options, testKeys)
-	c.validating = NewVerifier(options, fixedKeys{testKeys()}, &budgets.Checker{Reserver: c.room, Budgets: oneBudget{}, Metrics: options.Metrics})
+	c.validating = NewVerifier(options, fixedKeys{testKeys()},
+		&budgets.Checker{Reserver: c.room, Budgets: oneBudget{}, Metrics: options.Metrics})
 	return c
 }
 
@@ -141,7 +142,8 @@ func TestScenariosBothWebhooks(t *testing.T) {
 }
 
 func TestVerifierCreate(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "another webhook changes the pod after gpuslice", Outcome: abuse.Denied, Words: "the slice was changed after it was given"})
+	abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "another webhook changes the pod after gpuslice", Outcome: abuse.Denied,
+		Words: "the slice was changed after it was given"})
 	t.Parallel()
 	for name, c := range map[string]struct {
 		document string
@@ -180,10 +182,12 @@ func TestVerifierQuota(t *testing.T) {
 			t.Fatal(response.Result.Message)
 		}
 		got := c.room.asked[0]
-		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1, Devices: 7_207_200}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
+		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1, Devices: 7_207_200}) || got.PodUID != "pod-uid" ||
+			got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
 			t.Errorf("asked %+v", got)
 		}
-		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
+		c.room.answer = ledger.Answer{Decision: ledger.Exceeded,
+			Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
 		response := c.create(t, "team-a", asking("4Gi"), nil)
 		const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi (memory left: 0Mi)"
 		if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
@@ -209,7 +213,8 @@ func TestVerifierRetryAfter(t *testing.T) {
 	// a controller's worker that sleeps in its client serves nobody meanwhile.
 	t.Run("only a short wait is left to clients", func(t *testing.T) {
 		t.Parallel()
-		for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1, time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
+		for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1,
+			time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
 			c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
 			c.room.answer = ledger.Answer{Decision: ledger.Busy, RetryAfter: after, Reason: "the ledger is slow"}
 			response := c.create(t, "team-a", asking("4Gi"), nil)
@@ -227,7 +232,8 @@ func TestVerifierRetryAfter(t *testing.T) {
 func TestVerifierQuotaModes(t *testing.T) {
 	t.Run("enforcementMode decides what a full quota means", func(t *testing.T) {
 		t.Parallel()
-		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
+		full := ledger.Answer{Decision: ledger.Exceeded,
+			Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
 		for mode, answers := range map[string]struct {
 			allowed  bool
 			warnings int
@@ -278,7 +284,8 @@ func TestVerifierUpdate(t *testing.T) {
 			request.Operation, request.OldObject.Raw, request.Object.Raw = admissionv1.Update, live, change(f)
 			got[what] = handle(t, c.validating, request).Allowed
 		}
-		want := map[string]bool{"image of the tenant": true, "finalizer": true, "our annotation": false, "our label": false, "our label, while it is deleted": true}
+		want := map[string]bool{"image of the tenant": true, "finalizer": true, "our annotation": false,
+			"our label": false, "our label, while it is deleted": true}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("allowed (-want +got)\n%s", diff)
 		}

@@ -26,7 +26,8 @@ const system = api.SystemNamespace
 
 func newWatcher(t *testing.T, objects ...runtime.Object) *cluster.Watcher {
 	t.Helper()
-	w, err := cluster.NewWatcher(cluster.Options{Client: fake.NewClientset(objects...), Namespace: system, Metrics: metrics.New("test"), Log: logr.Discard()})
+	w, err := cluster.NewWatcher(cluster.Options{Client: fake.NewClientset(objects...), Namespace: system,
+		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +75,14 @@ func written(t *testing.T, before, after *corev1.ConfigMap) review.Request {
 
 func TestHandler(t *testing.T) {
 	team := "namespaces: {names: [team-a]}\n"
-	a := clustertest.PolicyMap("a", 11, team+"quota: {budget: ml, memory: 64Gi}\nstrategies: [time-slicing]\nlimits: {perContainer: {memory: 8Gi}}")
+	a := clustertest.PolicyMap("a", 11,
+		team+"quota: {budget: ml, memory: 64Gi}\nstrategies: [time-slicing]\nlimits: {perContainer: {memory: 8Gi}}")
 	there := []runtime.Object{
-		clustertest.Namespace("team-a", map[string]string{"gpu": "yes"}), clustertest.Namespace("team-b", map[string]string{"gpu": "yes", "site": "x"}), clustertest.Namespace("team-c", nil), clustertest.Namespace("kube-system", nil),
-		clustertest.PolicyMap("default", 10, "mode: \"off\""), a, clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"),
+		clustertest.Namespace("team-a", map[string]string{"gpu": "yes"}),
+		clustertest.Namespace("team-b", map[string]string{"gpu": "yes", "site": "x"}),
+		clustertest.Namespace("team-c", nil), clustertest.Namespace("kube-system", nil),
+		clustertest.PolicyMap("default", 10, "mode: \"off\""), a,
+		clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"),
 		clustertest.PolicyMap("sharing", 13, "namespaces: {names: [team-s]}\nquota: {budget: ml, memory: 64Gi}"), clustertest.SharedL4(t, "n1"),
 	}
 	for _, tt := range []struct {
@@ -87,7 +92,9 @@ func TestHandler(t *testing.T) {
 		warnings      string
 	}{
 		{"a good policy", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c]}"), "", ""},
-		{"every problem at once", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, "mode: on\nnamespaces: {names: [team-c]}\nlimits: {perPod: {memory: -1}}\nqota: {}"), func(m *corev1.ConfigMap) { m.Data["other"] = "" }),
+		{"every problem at once", nil,
+			clustertest.Edited(clustertest.PolicyMap("n", 0, "mode: on\nnamespaces: {names: [team-c]}\nlimits: {perPod: {memory: -1}}\nqota: {}"),
+				func(m *corev1.ConfigMap) { m.Data["other"] = "" }),
 			`policy gpuslice-system/n is not written, problems: 4
 data: there are keys beside policy.yaml, and nothing reads them
 data[policy.yaml]: limits.perPod.memory: Invalid value: "-1": "-1" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 4)
@@ -103,35 +110,50 @@ data[policy.yaml]: mode: Unsupported value: "on": supported values: "off", "opt-
 			"policy gpuslice-system/n is not written, problems: 1\npolicies gpuslice-system/a and gpuslice-system/n claim namespace \"team-a\" with equal right; name it in one of them only", ""},
 		{"a selector that meets another", nil, clustertest.PolicyMap("n", 0, "namespaces: {selector: {matchLabels: {site: x}}}"),
 			"policy gpuslice-system/n is not written, problems: 1\npolicies gpuslice-system/b and gpuslice-system/n claim namespace \"team-b\" by its labels with equal right; name it in one of them, or make their selectors exclude each other", ""},
-		{"a change to a policy that stays alone", a, clustertest.PolicyMap("a", 0, team+"mode: transparent\ndefaultSlice: {memory: 1Gi}"), "", ""},
-		{"joining a budget with other limits", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c]}\nquota: {budget: ml, memory: 32Gi}"),
+		{"a change to a policy that stays alone", a,
+			clustertest.PolicyMap("a", 0, team+"mode: transparent\ndefaultSlice: {memory: 1Gi}"), "", ""},
+		{"joining a budget with other limits", nil, clustertest.PolicyMap("n", 0,
+			"namespaces: {names: [team-c]}\nquota: {budget: ml, memory: 32Gi}"),
 			"policy gpuslice-system/n is not written, problems: 1\npolicies gpuslice-system/a and gpuslice-system/n and gpuslice-system/sharing share the budget \"ml\" and limit it differently " +
 				"(quota.memory: 64Gi in gpuslice-system/a, 32Gi in gpuslice-system/n, 64Gi in gpuslice-system/sharing); write the same limits in all of them, until then the strictest hold", ""},
-		{"joining a budget with the same limits", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c]}\nquota: {budget: ml, memory: 64Gi}"), "", ""},
+		{"joining a budget with the same limits", nil,
+			clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c]}\nquota: {budget: ml, memory: 64Gi}"), "", ""},
 		{"the first of several to change their budget", a, clustertest.PolicyMap("a", 0, team+"quota: {budget: ml, memory: 96Gi}"), "",
 			"policies gpuslice-system/a and gpuslice-system/sharing share the budget \"ml\" and limit it differently (quota.memory: 96Gi in gpuslice-system/a, 64Gi in gpuslice-system/sharing); write the same limits in all of them, until then the strictest hold"},
-		{"legal and doubtful", a, clustertest.PolicyMap("a", 0, team+"optOut: true\nstrategies: [time-slicing]\nclasses: {huge: {memory: 100Gi}}"), "",
+		{"legal and doubtful", a,
+			clustertest.PolicyMap("a", 0, team+"optOut: true\nstrategies: [time-slicing]\nclasses: {huge: {memory: 100Gi}}"), "",
 			"optOut: it means something in mode transparent only; in mode opt-in a pod that requests no slice gets none anyway\nclasses[huge].memory: 100Gi fits no pool that is known, the largest slice there is has 5585Mi"},
-		{"a namespace that is not there", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c, taem-d]}"), "", "namespaces.names: there is no namespace taem-d yet"},
+		{"a namespace that is not there", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c, taem-d]}"), "",
+			"namespaces.names: there is no namespace taem-d yet"},
 		{"a deletion", a, nil, "", "policy gpuslice-system/a no longer governs namespace team-a; policy gpuslice-system/b governs there then"},
-		{"the label taken away", clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), clustertest.Edited(clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), func(m *corev1.ConfigMap) { m.Labels = nil }), "",
+		{"the label taken away", clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"),
+			clustertest.Edited(clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"),
+				func(m *corev1.ConfigMap) { m.Labels = nil }), "",
 			"ConfigMap gpuslice-system/b: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it\n" +
 				"policy gpuslice-system/b no longer governs namespace team-b; policy gpuslice-system/default governs there then"},
-		{"a label of another value", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, team), func(m *corev1.ConfigMap) { m.Labels[api.LabelPolicy] = "yes" }), "",
+		{"a label of another value", nil,
+			clustertest.Edited(clustertest.PolicyMap("n", 0, team), func(m *corev1.ConfigMap) { m.Labels[api.LabelPolicy] = "yes" }), "",
 			"ConfigMap gpuslice-system/n: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it"},
-		{"a policy in a tenant's namespace", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.Namespace = "team-a" }), "",
+		{"a policy in a tenant's namespace", nil,
+			clustertest.Edited(clustertest.PolicyMap("n", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.Namespace = "team-a" }), "",
 			"ConfigMap team-a/n: it lies in namespace team-a, and policies govern from namespace gpuslice-system: nothing is decided by it (a tenant's own document is called gpuslice-policy)"},
-		{"a finalizer on a broken policy", clustertest.Edited(clustertest.PolicyMap("a", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.Finalizers = []string{"x/y"} }), clustertest.PolicyMap("a", 0, "mode: nonsense"), "", ""},
-		{"a broken policy that is being deleted", clustertest.PolicyMap("a", 0, "mode: nonsense"), clustertest.Edited(clustertest.PolicyMap("a", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.DeletionTimestamp, m.Data["x"] = new(metav1.Now()), "" }), "", ""},
+		{"a finalizer on a broken policy",
+			clustertest.Edited(clustertest.PolicyMap("a", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.Finalizers = []string{"x/y"} }),
+			clustertest.PolicyMap("a", 0, "mode: nonsense"), "", ""},
+		{"a broken policy that is being deleted", clustertest.PolicyMap("a", 0, "mode: nonsense"),
+			clustertest.Edited(clustertest.PolicyMap("a", 0, "mode: nonsense"),
+				func(m *corev1.ConfigMap) { m.DeletionTimestamp, m.Data["x"] = new(metav1.Now()), "" }), "", ""},
 		{"a tenant that tightens", nil, clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 4Gi}}\nquota: {slices: 0}"), "", ""},
-		{"a tenant that widens", nil, clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 9Gi}}\nmode: \"off\"\nguard: {dryRun: true}"),
+		{"a tenant that widens", nil, clustertest.TenantMap("team-a",
+			"limits: {perContainer: {memory: 9Gi}}\nmode: \"off\"\nguard: {dryRun: true}"),
 			`policy team-a/gpuslice-policy is not written, problems: 3
 data[policy.yaml]: mode: off is laxer than opt-in (policy gpuslice-system/a; a tenant's own document only tightens)
 data[policy.yaml]: limits.perContainer.memory: 9Gi is more than 8Gi (policy gpuslice-system/a; a tenant's own document only tightens)
 data[policy.yaml]: guard: not for a tenant's own document (policy gpuslice-system/a; a tenant's own document only tightens)`, ""},
 		{"a tenant's mistake", nil, clustertest.TenantMap("team-a", "mode: nonsense"),
 			"policy team-a/gpuslice-policy is not written, problems: 1\ndata[policy.yaml]: mode: Unsupported value: \"nonsense\": supported values: \"off\", \"opt-in\", \"transparent\"", ""},
-		{"a tenant's document that goes", clustertest.TenantMap("team-a", "mode: transparent"), nil, "", "namespace team-a loses its own limits and quota; policy gpuslice-system/a alone holds there"},
+		{"a tenant's document that goes", clustertest.TenantMap("team-a", "mode: transparent"), nil, "",
+			"namespace team-a loses its own limits and quota; policy gpuslice-system/a alone holds there"},
 		{"a tenant's name in the system namespace", nil, clustertest.TenantMap(system, ""), "",
 			"ConfigMap gpuslice-system/gpuslice-policy: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it"},
 	} {
@@ -148,7 +170,8 @@ data[policy.yaml]: guard: not for a tenant's own document (policy gpuslice-syste
 				if diff := cmp.Diff(tt.problems, denied); diff != "" {
 					t.Errorf("denial (-want +got)\n%s", diff)
 				}
-				if diff := cmp.Diff(strings.Join(review.Warnings([]string{strings.ReplaceAll(tt.warnings, "\n", " ")}), " "), strings.Join(got.Warnings, " ")); diff != "" {
+				if diff := cmp.Diff(strings.Join(review.Warnings([]string{strings.ReplaceAll(tt.warnings, "\n", " ")}), " "),
+					strings.Join(got.Warnings, " ")); diff != "" {
 					t.Errorf("warnings (-want +got)\n%s", diff)
 				}
 			})

@@ -50,13 +50,17 @@ func TestAnswerResponse(t *testing.T) {
 	}{
 		"the zero answer admits": {Answer{}, &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: 200}}},
 		"a patch names its type": {Answer{Patch: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/x", nil)}},
-			&admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: 200}, Patch: []byte(`[{"op":"remove","path":"/x"}]`), PatchType: &patch}},
+			&admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: 200},
+				Patch: []byte(`[{"op":"remove","path":"/x"}]`), PatchType: &patch}},
 		"a patch that is no JSON": {Answer{Patch: []jsonpatch.Operation{jsonpatch.NewOperation("add", "/x", math.NaN())}}, nil},
 		"what is invalid is 422": {Answer{Denial: &Denial{Reason: metav1.StatusReasonInvalid, Message: "m"}},
 			&admissionv1.AdmissionResponse{Result: &metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "m"}}},
 		"a wait is 429 with a time": {Answer{Denial: &Denial{Reason: metav1.StatusReasonTooManyRequests, RetryAfterSeconds: 1}},
-			&admissionv1.AdmissionResponse{Result: &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 1}}}},
-		"a denial carries no patch": {Answer{Denial: &Denial{Reason: metav1.StatusReasonForbidden}, Patch: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/x", nil)}},
+			&admissionv1.AdmissionResponse{
+				Result: &metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 1}},
+			}},
+		"a denial carries no patch": {Answer{Denial: &Denial{Reason: metav1.StatusReasonForbidden},
+			Patch: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/x", nil)}},
 			&admissionv1.AdmissionResponse{Result: &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,10 @@ func TestWarnings(t *testing.T) {
 		"broken UTF-8 goes":             {[]string{"a\xffb"}, []string{"a b"}},
 		"ten are kept":                  {strings.Split("abcdefghij", ""), strings.Split("abcdefghij", "")},
 		"of eleven the rest is counted": {strings.Split("abcdefghijk", ""), append(strings.Split("abcdefghi", ""), "and 2 more lines")},
-		"a long one is folded":          {[]string{strings.Repeat("x", 200) + " " + strings.Repeat("y", 200)}, []string{strings.Repeat("x", 200), strings.Repeat("y", 200)}},
-		"one that just fits":            {[]string{strings.Repeat("x", MaxWarning)}, []string{strings.Repeat("x", MaxWarning)}},
-		"a long word is cut":            {[]string{strings.Repeat("x", 300)}, []string{strings.Repeat("x", MaxWarning-3) + "..."}},
+		"a long one is folded": {[]string{strings.Repeat("x", 200) + " " + strings.Repeat("y", 200)},
+			[]string{strings.Repeat("x", 200), strings.Repeat("y", 200)}},
+		"one that just fits": {[]string{strings.Repeat("x", MaxWarning)}, []string{strings.Repeat("x", MaxWarning)}},
+		"a long word is cut": {[]string{strings.Repeat("x", 300)}, []string{strings.Repeat("x", MaxWarning-3) + "..."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

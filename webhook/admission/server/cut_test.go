@@ -13,12 +13,13 @@ import (
 func TestCutObjects(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][3]string{
-		`{"request":{"object":{"a":"}"},"oldObject":null,"uid":"u"}}`: {`{"request":{"object":null,"oldObject":null,"uid":"u"}}`, `{"a":"}"}`, ""},
-		`{"request": {"oldObject" : {"object":{"b":[{}]}}}}`:          {`{"request": {"oldObject" : null}}`, "", `{"object":{"b":[{}]}}`},
-		`{"object":{"a":1},"request":{"options":{"object":{}}}}`:      {`{"object":{"a":1},"request":{"options":{"object":{}}}}`, "", ""},
-		`{"request":{"name":"object","userInfo":{"extra":{}}}}`:       {`{"request":{"name":"object","userInfo":{"extra":{}}}}`, "", ""},
-		`{"request":[{"object":{}}],"x":{"object":{}}}`:               {`{"request":[{"object":{}}],"x":{"object":{}}}`, "", ""},
-		`{"request":{"object":{"a":"\"`:                               {`{"request":{"object":null`, `{"a":"\"`, ""},
+		`{"request":{"object":{"a":"}"},"oldObject":null,"uid":"u"}}`: {`{"request":{"object":null,"oldObject":null,"uid":"u"}}`,
+			`{"a":"}"}`, ""},
+		`{"request": {"oldObject" : {"object":{"b":[{}]}}}}`:     {`{"request": {"oldObject" : null}}`, "", `{"object":{"b":[{}]}}`},
+		`{"object":{"a":1},"request":{"options":{"object":{}}}}`: {`{"object":{"a":1},"request":{"options":{"object":{}}}}`, "", ""},
+		`{"request":{"name":"object","userInfo":{"extra":{}}}}`:  {`{"request":{"name":"object","userInfo":{"extra":{}}}}`, "", ""},
+		`{"request":[{"object":{}}],"x":{"object":{}}}`:          {`{"request":[{"object":{}}],"x":{"object":{}}}`, "", ""},
+		`{"request":{"object":{"a":"\"`:                          {`{"request":{"object":null`, `{"a":"\"`, ""},
 	} {
 		left, object, old := cutObjects([]byte(body))
 		if got := [3]string{string(left), string(object), string(old)}; got != want {
@@ -33,7 +34,8 @@ func FuzzDecodeReview(f *testing.F) {
 		sample, strings.Replace(sample, `"oldObject":null`, `"oldObject":{"a":["\\",{"object":{}}]}`, 1),
 		strings.Replace(sample, `"uid"`, `"object":{"first":1},"object":null,"uid"`, 1), strings.Replace(sample, `"object"`, `"\u006fbject"`, 1),
 		strings.Replace(sample, `}}`, `},"request":{"object":{}}}`, 1), strings.Replace(sample, `"object":{`, `"object"{`, 1),
-		strings.Replace(sample, `{"containers"`, `{{"containers"`, 1), sample[:200], sample + "{}", "[" + sample + "]", `["request",{"object":{}}]`,
+		strings.Replace(sample, `{"containers"`, `{{"containers"`, 1), sample[:200],
+		sample + "{}", "[" + sample + "]", `["request",{"object":{}}]`,
 	} {
 		f.Add(body)
 	}

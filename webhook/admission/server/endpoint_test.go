@@ -87,7 +87,8 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestEndpointUnreadable(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A25", Attack: "forged and unreadable reviews", Outcome: abuse.Denied, Words: "answered with a denial"})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A25", Attack: "forged and unreadable reviews", Outcome: abuse.Denied, Words: "answered with a denial"})
 	t.Parallel()
 	change := func(old, new string) func(*http.Request) {
 		return func(r *http.Request) { setBody(r, strings.Replace(sample, old, new, 1)) }
@@ -108,12 +109,14 @@ func TestEndpointUnreadable(t *testing.T) {
 		"20,000 levels":               {func(r *http.Request) { setBody(r, strings.Repeat("[", 20000)) }, 400},
 		"v1beta1":                     {change("admission.k8s.io/v1", "admission.k8s.io/v1beta1"), 400},
 		"another kind":                {change("AdmissionReview", "SubjectAccessReview"), 400},
-		"no request":                  {func(r *http.Request) { setBody(r, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`) }, 400},
-		"no uid":                      {change(`"uid":"705ab4f5-6393-11e8-b7cc-42010a800002",`, ""), 400},
-		"a uid of 4 KiB":              {change("705ab4f5", strings.Repeat("7", 4096)), 400},
-		"8 MiB, announced":            {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)) }, 413},
-		"8 MiB, in chunks":            {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)); r.ContentLength = -1 }, 413},
-		"8 MiB, announced as 10 bytes by a lying proxy": {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)); r.ContentLength = 10 }, 413},
+		"no request": {func(r *http.Request) { setBody(r, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`) },
+			400},
+		"no uid":           {change(`"uid":"705ab4f5-6393-11e8-b7cc-42010a800002",`, ""), 400},
+		"a uid of 4 KiB":   {change("705ab4f5", strings.Repeat("7", 4096)), 400},
+		"8 MiB, announced": {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)) }, 413},
+		"8 MiB, in chunks": {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)); r.ContentLength = -1 }, 413},
+		"8 MiB, announced as 10 bytes by a lying proxy": {func(r *http.Request) { setBody(r, strings.Repeat(" ", 8<<20)); r.ContentLength = 10 },
+			413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,8 +154,12 @@ func TestEndpointFaults(t *testing.T) {
 		handler review.HandlerFunc
 		code    int
 	}{
-		"a panic is a status, so that failurePolicy decides": {func(context.Context, review.Request) (review.Answer, *review.Fault) { panic("boom") }, 500},
-		"a panic with an error too":                          {func(context.Context, review.Request) (review.Answer, *review.Fault) { panic(io.EOF) }, 500},
+		"a panic is a status, so that failurePolicy decides": {
+			func(context.Context, review.Request) (review.Answer, *review.Fault) { panic("boom") }, 500,
+		},
+		"a panic with an error too": {
+			func(context.Context, review.Request) (review.Answer, *review.Fault) { panic(io.EOF) }, 500,
+		},
 		"a namespace that cannot be read is a status": {func(context.Context, review.Request) (review.Answer, *review.Fault) {
 			return review.Answer{}, review.Faultf(http.StatusServiceUnavailable, "%v", io.EOF)
 		}, 503},

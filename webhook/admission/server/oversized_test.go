@@ -28,7 +28,8 @@ func (headReader) HandleOversized(_ context.Context, req review.Request) (review
 
 func TestEndpointOversized(t *testing.T) {
 	t.Run("an object too large to read is answered by what names it", func(t *testing.T) {
-		handler := NewEndpoint("test", headReader{allowAll}, EndpointOptions{Limits: NewLimits(), Metrics: metrics.New("test"), Log: logr.Discard()})
+		handler := NewEndpoint("test", headReader{allowAll},
+			EndpointOptions{Limits: NewLimits(), Metrics: metrics.New("test"), Log: logr.Discard()})
 		large := `"object":{"spec":{"containers":["` + strings.Repeat("x", 5<<20) + `"]}}}}`
 		head := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","kind":{"group":"","version":"v1","kind":"Pod"},` +
 			`"resource":{"group":"","version":"v1","resource":"pods"},"namespace":"team-a","operation":"CREATE","userInfo":{"username":"a"},`
@@ -37,9 +38,10 @@ func TestEndpointOversized(t *testing.T) {
 			code    int
 			allowed bool
 		}{
-			"a new pod is denied":                     {head + large, http.StatusOK, false},
-			"an update passes":                        {strings.Replace(head, "CREATE", "UPDATE", 1) + large, http.StatusOK, true},
-			"what names the object comes after it":    {`{"request":{` + strings.TrimSuffix(large, "}}") + `,"uid":"u-1"}}`, http.StatusRequestEntityTooLarge, false},
+			"a new pod is denied": {head + large, http.StatusOK, false},
+			"an update passes":    {strings.Replace(head, "CREATE", "UPDATE", 1) + large, http.StatusOK, true},
+			"what names the object comes after it": {`{"request":{` + strings.TrimSuffix(large, "}}") + `,"uid":"u-1"}}`,
+				http.StatusRequestEntityTooLarge, false},
 			"no review at all":                        {strings.Repeat(" ", 5<<20), http.StatusRequestEntityTooLarge, false},
 			"a head cut in the middle of a long name": {`{"request":{"uid":"` + strings.Repeat("u", 5<<20), http.StatusRequestEntityTooLarge, false},
 		} {

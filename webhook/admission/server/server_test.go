@@ -105,7 +105,8 @@ func TestServerConnections(t *testing.T) {
 			c, in := r.handshake(t)
 			for _, pause := range []time.Duration{91 * time.Second, 0, 91 * time.Second, 149 * time.Second} { // the first before it is used
 				time.Sleep(pause)
-				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", PathMutatePods, len(sample), sample)
+				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+					PathMutatePods, len(sample), sample)
 				response, err := http.ReadResponse(in, nil)
 				if err != nil {
 					t.Fatalf("after %s: %v", pause, err)
@@ -129,7 +130,8 @@ func TestServerHeaders(t *testing.T) {
 		within time.Duration // of time.Now at the handshake
 	}{
 		"a client that says nothing": {func(io.Writer) {}, "", idleTimeout},
-		"headers that never end":     {func(w io.Writer) { _, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: ") }, "", idleTimeout},
+		"headers that never end": {func(w io.Writer) { _, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: ") },
+			"", idleTimeout},
 		"headers of 32 KiB": {func(w io.Writer) {
 			_, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: "+strings.Repeat("a", 32<<10)+"\r\n\r\n")
 		}, "HTTP/1.1 431", 0},

@@ -30,7 +30,8 @@ type lab struct {
 func inLab(t *testing.T, f func(*lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1", Labels: map[string]string{"team": "a"},
+			Annotations: map[string]string{"note": "b"}}}
 		l := &lab{t: t, client: fake.NewClientset(ns), registry: prometheus.NewRegistry()}
 		namespaces := coreinformers.NewNamespaceInformer(l.client, 0, cache.Indexers{})
 		k, err := New(Options{Client: l.client, Namespaces: namespaces, Registerer: l.registry, Log: logr.Discard()})
@@ -122,10 +123,12 @@ func TestKeeper(t *testing.T) {
 			if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
 				t.Fatal("it ended before its time")
 			}
-			if got := l.metrics(); got["gpuslice_bypass_info team-a"] != 1 || got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
+			if got := l.metrics(); got["gpuslice_bypass_info team-a"] != 1 ||
+				got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
 				t.Errorf("metrics %v", got)
 			}
-			if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice denies nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
+			if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice denies nothing") ||
+				!strings.HasSuffix(got[0], "by alice: broken") {
 				t.Errorf("events: %q", got)
 			}
 			l.pass(time.Minute + syncPeriod)

@@ -57,7 +57,8 @@ func TestWriterOnAPIServer(t *testing.T) {
 	must(t, err)
 	client := kubernetes.NewForConfigOrDie(config)
 	templates := resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{})
-	w := New(Options{Client: client, Templates: templates, Governed: func() ([]governed.Namespace, error) { return under("claim", "team-a"), nil }, Log: logr.Discard()})
+	w := New(Options{Client: client, Templates: templates,
+		Governed: func() ([]governed.Namespace, error) { return under("claim", "team-a"), nil }, Log: logr.Discard()})
 	ctx, cancel := context.WithCancel(t.Context())
 	pods := podcache.NewInformer(podcache.Options{Client: client, Templates: NamedBy})
 	done := make(chan error, 3)
@@ -74,7 +75,8 @@ func TestWriterOnAPIServer(t *testing.T) {
 	}
 	events, err := s.Client.CoreV1().Events("team-a").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
-	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == ReasonReplaced && e.InvolvedObject.UID == before.UID }) {
+	if !slices.ContainsFunc(events.Items,
+		func(e corev1.Event) bool { return e.Reason == ReasonReplaced && e.InvolvedObject.UID == before.UID }) {
 		t.Errorf("the template that was replaced has no Event: %v", events.Items)
 	}
 	endPod(t, s, templates.GetStore())
@@ -112,7 +114,8 @@ func awaitTemplate(t *testing.T, s *cluster.APIServer, name string, before types
 func endPod(t *testing.T, s *cluster.APIServer, seen cache.Store) {
 	t.Helper()
 	const ended = "gpuslice-1mi"
-	_, err := s.Client.CoreV1().Pods("team-a").Patch(t.Context(), ended, types.MergePatchType, []byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
+	_, err := s.Client.CoreV1().Pods("team-a").Patch(t.Context(), ended, types.MergePatchType,
+		[]byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
 	must(t, err)
 	createPod(t, s, "gpuslice-8mi")
 	awaitTemplate(t, s, "gpuslice-8mi", "")
@@ -130,7 +133,8 @@ func endPod(t *testing.T, s *cluster.APIServer, seen cache.Store) {
 	}))
 	createPod(t, s, "gpuslice-9mi")
 	awaitTemplate(t, s, "gpuslice-9mi", "")
-	if _, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(t.Context(), ended, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(t.Context(), ended,
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the template of a pod that has ended is written anew: %v", err)
 	}
 }
@@ -149,7 +153,8 @@ func others(t *testing.T, s *cluster.APIServer, client kubernetes.Interface) {
 	}
 	_, err = s.Client.ResourceV1().ResourceClaimTemplates("team-a").Create(t.Context(), mine, metav1.CreateOptions{})
 	must(t, err)
-	if err := templates.Delete(t.Context(), "mine", metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "gpuslice-own-templates") {
+	if err := templates.Delete(t.Context(), "mine", metav1.DeleteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "gpuslice-own-templates") {
 		t.Errorf("it deletes a template of a tenant's: %v", err)
 	}
 }

@@ -64,12 +64,14 @@ func (s *stage) loseTemplate(namespace string, other *resourcev1.ResourceClaimTe
 	}
 }
 
-// TestWriterSeesTemplatesLate has a template go, or another come in its place, just before a pod comes that names it: the pod is seen first.
+// TestWriterSeesTemplatesLate has a template go, or another come in its place, just before a pod comes that names it: the pod is seen
+// first.
 func TestWriterSeesTemplatesLate(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]*resourcev1.ResourceClaimTemplate{"deleted": nil, "another in its place": lying("team-a", four)} {
 		for _, lag := range []time.Duration{time.Millisecond, 20 * time.Millisecond, time.Second} {
-			for first, before := range map[string][]runtime.Object{"the first pod": {templateOf("team-a", four)}, "a further pod": {pod("team-a", "p", four)}} {
+			for first, before := range map[string][]runtime.Object{"the first pod": {templateOf("team-a", four)},
+				"a further pod": {pod("team-a", "p", four)}} {
 				t.Run(name+" "+lag.String()+" "+first, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						s := lagging(t, lag, before...)

@@ -64,7 +64,8 @@ func TestNamedTemplates(t *testing.T) {
 		anyPod := func() *corev1.Pod {
 			p := pod(fmt.Sprint("team-", random.IntN(3)), fmt.Sprint("p", random.IntN(8)))
 			for range random.IntN(4) {
-				p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(many[random.IntN(len(many))])})
+				p.Spec.ResourceClaims = append(p.Spec.ResourceClaims,
+					corev1.PodResourceClaim{ResourceClaimTemplateName: new(many[random.IntN(len(many))])})
 			}
 			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimName: new(four)})
 			return p
@@ -124,7 +125,8 @@ func TestNamesOfHostilePod(t *testing.T) {
 	t.Parallel()
 	p := pod("team-a", "p")
 	for i := range 25_000 {
-		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi", 1+i))})
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims,
+			corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi", 1+i))})
 	}
 	if got := NamedBy(p).List(); len(got) != policies.MaxContainers || !slices.IsSorted(got) {
 		t.Errorf("%d names: %q", len(got), got)
@@ -151,7 +153,8 @@ func TestNamesOfPodsGone(t *testing.T) {
 	for i := range n {
 		p := pod("team-a", "goes", fmt.Sprintf("gpuslice-%dmi", 1+i))
 		for j := range policies.MaxContainers - 1 {
-			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi-share", 1+i*policies.MaxContainers+j))})
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims,
+				corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi-share", 1+i*policies.MaxContainers+j))})
 		}
 		named.put(reduced(p), false)
 		named.remove(reduced(p))
@@ -183,7 +186,8 @@ func TestSyncOfFullNamespace(t *testing.T) {
 	const n = 20_000
 	client := fake.NewClientset()
 	templates := resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{})
-	w := New(Options{Client: client, Templates: templates, Governed: func() ([]governed.Namespace, error) { return under("claim", "team-a"), nil }, Log: logr.Discard()})
+	w := New(Options{Client: client, Templates: templates,
+		Governed: func() ([]governed.Namespace, error) { return under("claim", "team-a"), nil }, Log: logr.Discard()})
 	w.named = newNamedTemplates(w.wake, w.lacks)
 	w.backoff = flowcontrol.NewBackOff(minBackoff, maxBackoff)
 	for i := range n {

@@ -33,7 +33,8 @@ import (
 
 // pod is one with a slice that names the templates.
 func pod(namespace, name string, names ...string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name), Labels: map[string]string{api.LabelTier: "guard"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name),
+		Labels: map[string]string{api.LabelTier: "guard"}}}
 	for i, n := range names {
 		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("c", i), ResourceClaimTemplateName: &n})
 	}
@@ -187,20 +188,32 @@ func TestWriter(t *testing.T) {
 		want     []string
 		reasons  []string
 	}{
-		"a template is written":                   {under("claim", "team-a"), []runtime.Object{pod("team-a", "p", four)}, []string{"team-a/" + four}, nil},
-		"one for all pods of a namespace":         {under("claim", "team-a", "team-b"), []runtime.Object{pod("team-a", "p", four), pod("team-a", "q", four), pod("team-b", "r", four)}, []string{"team-a/" + four, "team-b/" + four}, nil},
-		"two of a pod":                            {under("claim", "team-a"), []runtime.Object{pod("team-a", "p", four, "gpuslice-1mi")}, []string{"team-a/gpuslice-1mi", "team-a/" + four}, nil},
-		"one that is there is left":               {under("claim", "team-a"), []runtime.Object{templateOf("team-a", four), pod("team-a", "p", four)}, []string{"team-a/" + four}, nil},
-		"one that lies is written anew":           {under("claim", "team-a"), []runtime.Object{lying("team-a", four), pod("team-a", "p", four)}, []string{"team-a/" + four}, []string{ReasonReplaced}},
-		"one that lies and nobody names is left":  {under("claim", "team-a"), []runtime.Object{lying("team-a", four)}, []string{"team-a/" + four + " lies"}, nil},
-		"a name of the author's":                  {under("claim", "team-a"), []runtime.Object{pod("team-a", "p", "mine", "gpuslice-4Gi")}, nil, nil},
-		"a pod that has ended":                    {under("claim", "team-a"), []runtime.Object{ended}, nil, nil},
-		"a namespace that is not governed":        {under("claim", "team-a"), []runtime.Object{pod("team-b", "p", four)}, nil, nil},
-		"no policy allows claims any more":        {under("mig", "team-a"), []runtime.Object{pod("team-a", "p", four)}, []string{"team-a/" + four}, nil},
-		"no policy allows claims, nor a pod has":  {under("mig", "team-a"), []runtime.Object{pod("team-a", "p"), pod("team-a", "q", "mine")}, nil, nil},
-		"what is governed is not known":           {nil, []runtime.Object{pod("team-a", "p", four)}, nil, nil},
-		"one namespace's policy cannot be read":   {append(under("claim", "team-a"), governed.Namespace{Name: "team-b"}), []runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
-		"a namespace whose policy allows another": {append(under("claim", "team-a"), under("mig", "team-b")...), []runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
+		"a template is written": {under("claim", "team-a"), []runtime.Object{pod("team-a", "p", four)},
+			[]string{"team-a/" + four}, nil},
+		"one for all pods of a namespace": {under("claim", "team-a", "team-b"),
+			[]runtime.Object{pod("team-a", "p", four), pod("team-a", "q", four), pod("team-b", "r", four)},
+			[]string{"team-a/" + four, "team-b/" + four}, nil},
+		"two of a pod": {under("claim", "team-a"), []runtime.Object{pod("team-a", "p", four, "gpuslice-1mi")},
+			[]string{"team-a/gpuslice-1mi", "team-a/" + four}, nil},
+		"one that is there is left": {under("claim", "team-a"),
+			[]runtime.Object{templateOf("team-a", four), pod("team-a", "p", four)}, []string{"team-a/" + four}, nil},
+		"one that lies is written anew": {under("claim", "team-a"), []runtime.Object{lying("team-a", four), pod("team-a", "p", four)},
+			[]string{"team-a/" + four}, []string{ReasonReplaced}},
+		"one that lies and nobody names is left": {under("claim", "team-a"), []runtime.Object{lying("team-a", four)},
+			[]string{"team-a/" + four + " lies"}, nil},
+		"a name of the author's": {under("claim", "team-a"),
+			[]runtime.Object{pod("team-a", "p", "mine", "gpuslice-4Gi")}, nil, nil},
+		"a pod that has ended":             {under("claim", "team-a"), []runtime.Object{ended}, nil, nil},
+		"a namespace that is not governed": {under("claim", "team-a"), []runtime.Object{pod("team-b", "p", four)}, nil, nil},
+		"no policy allows claims any more": {under("mig", "team-a"), []runtime.Object{pod("team-a", "p", four)},
+			[]string{"team-a/" + four}, nil},
+		"no policy allows claims, nor a pod has": {under("mig", "team-a"),
+			[]runtime.Object{pod("team-a", "p"), pod("team-a", "q", "mine")}, nil, nil},
+		"what is governed is not known": {nil, []runtime.Object{pod("team-a", "p", four)}, nil, nil},
+		"one namespace's policy cannot be read": {append(under("claim", "team-a"), governed.Namespace{Name: "team-b"}),
+			[]runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
+		"a namespace whose policy allows another": {append(under("claim", "team-a"), under("mig", "team-b")...),
+			[]runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,7 +228,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterFollows creates pods while it runs: their templates are there at once, and stay an hour after the last of them has gone or ended.
+// TestWriterFollows creates pods while it runs: their templates are there at once, and stay an hour after the last of them has gone or
+// ended.
 func TestWriterFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, under("claim", "team-a"))
@@ -399,7 +413,8 @@ func TestWriterBacksOff(t *testing.T) {
 			return false, nil, nil
 		})
 		for i := range 60 {
-			s.create(pod("full", fmt.Sprint("p", i), fmt.Sprintf("gpuslice-%dmi", 1+i)), pod("team-a", fmt.Sprint("p", i), fmt.Sprintf("gpuslice-%dmi", 1+i)))
+			s.create(pod("full", fmt.Sprint("p", i), fmt.Sprintf("gpuslice-%dmi", 1+i)),
+				pod("team-a", fmt.Sprint("p", i), fmt.Sprintf("gpuslice-%dmi", 1+i)))
 			s.pass(time.Second)
 			if got := len(s.have()); got != i+1 {
 				t.Fatalf("after %d pods team-a has %d templates", i+1, got)

@@ -17,7 +17,8 @@ import (
 
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"team": "x"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"team": "x"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
 	denied := true
 	client.PrependReactor("patch", "namespaces", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return denied && action.(clienttesting.PatchAction).GetName() == "a", nil, errors.New("denied")

@@ -17,13 +17,16 @@ import (
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	entry := func(name string) admissionv1.ValidatingWebhook { return admissionv1.ValidatingWebhook{Name: name} }
-	client := fake.NewClientset(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice", ResourceVersion: "1"},
-		Webhooks: []admissionv1.ValidatingWebhook{entry("pods.gpuslice.dev"), entry("extended-resources.gpuslice.dev"), entry("extended-resources-open.gpuslice.dev")}})
+	client := fake.NewClientset(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice",
+		ResourceVersion: "1"},
+		Webhooks: []admissionv1.ValidatingWebhook{entry("pods.gpuslice.dev"),
+			entry("extended-resources.gpuslice.dev"), entry("extended-resources-open.gpuslice.dev")}})
 	patches := 0
 	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { patches++; return false, nil, nil })
 	var names []string
 	var unknown error
-	w := &Writer{Client: client, Configurations: []string{"gpuslice", "absent"}, Names: func() ([]string, error) { return names, unknown }, Log: logr.Discard()}
+	w := &Writer{Client: client, Configurations: []string{"gpuslice", "absent"},
+		Names: func() ([]string, error) { return names, unknown }, Log: logr.Discard()}
 	for _, step := range []struct {
 		what     string
 		names    []string
@@ -51,7 +54,8 @@ func TestWriter(t *testing.T) {
 			if step.mentions == "" && len(e.Rules) > 0 {
 				t.Errorf("%s: %s matches %v", step.what, e.Name, e.Rules)
 			}
-			if step.mentions != "" && (len(e.Rules) != 1 || len(e.MatchConditions) != 1 || !strings.Contains(e.MatchConditions[0].Expression, step.mentions)) {
+			if step.mentions != "" &&
+				(len(e.Rules) != 1 || len(e.MatchConditions) != 1 || !strings.Contains(e.MatchConditions[0].Expression, step.mentions)) {
 				t.Errorf("%s: %s matches %v where %v", step.what, e.Name, e.Rules, e.MatchConditions)
 			}
 		}
@@ -67,8 +71,9 @@ func TestWriterWithoutTheRight(t *testing.T) {
 		Webhooks: []admissionv1.ValidatingWebhook{{Name: "extended-resources.gpuslice.dev"}}})
 	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 	var lines []string
-	w := &Writer{Client: client, Configurations: []string{"gpuslice"}, Names: func() ([]string, error) { return []string{"example.com/gpu"}, nil },
-		Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	w := &Writer{Client: client, Configurations: []string{"gpuslice"},
+		Names: func() ([]string, error) { return []string{"example.com/gpu"}, nil },
+		Log:   funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	w.sync(t.Context())
 	w.sync(t.Context())
 	if len(lines) != 1 || !strings.Contains(lines[0], "are not stopped at admission") || !strings.Contains(lines[0], "example.com/gpu") {

@@ -15,7 +15,8 @@ import (
 func TestQuotasAreSmall(t *testing.T) {
 	for _, name := range []string{"large", accounting.WrittenQuotaName} {
 		got := boundedtest.KeptOf(t, trim, func(i int) runtime.Object {
-			q := &corev1.ResourceQuota{ObjectMeta: boundedtest.Meta(i, 500<<10), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}, Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{}}}
+			q := &corev1.ResourceQuota{ObjectMeta: boundedtest.Meta(i, 500<<10), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}},
+				Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{}}}
 			q.Name = name
 			for _, name := range boundedtest.Texts(5000, 60) {
 				q.Spec.Hard[corev1.ResourceName("requests.example.com/"+name)] = resource.MustParse("1")

@@ -32,7 +32,8 @@ func governedNamespace(slices int64) governed.Namespace {
 
 // named is a ResourceQuota with the name of gpuslice's own, and with its label if managed.
 func named(hard string, managed bool) *corev1.ResourceQuota {
-	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: accounting.WrittenQuotaName, UID: "u-1", Labels: map[string]string{"team": "a"}},
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: accounting.WrittenQuotaName,
+		UID: "u-1", Labels: map[string]string{"team": "a"}},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.nvidia.com/gpu.shared": resource.MustParse(hard)}}}
 	if managed {
 		q.Labels[accounting.LabelQuota] = "true"
@@ -52,11 +53,15 @@ func TestWriter(t *testing.T) {
 		writes   []string
 		event    bool // whether an Event is written
 	}{
-		"wanted and not there":            {nil, []governed.Namespace{governedNamespace(4)}, nil, "4", []string{"create"}, false},
-		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), accounting.WrittenQuota{Resource: "nvidia.com/gpu.shared", Hard: 4})}, []governed.Namespace{governedNamespace(4)}, nil, "4", nil, false},
-		"there with another limit":        {[]runtime.Object{named("9", true)}, []governed.Namespace{governedNamespace(4)}, nil, "4", []string{"update"}, false},
-		"there and no longer wanted":      {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
-		"it cannot say it any more":       {[]runtime.Object{named("9", true)}, []governed.Namespace{ambiguous}, nil, "", []string{"delete"}, false},
+		"wanted and not there": {nil, []governed.Namespace{governedNamespace(4)}, nil, "4", []string{"create"}, false},
+		"there as it should be": {[]runtime.Object{quota(governedNamespace(4),
+			accounting.WrittenQuota{Resource: "nvidia.com/gpu.shared", Hard: 4})},
+			[]governed.Namespace{governedNamespace(4)}, nil, "4", nil, false},
+		"there with another limit": {[]runtime.Object{named("9", true)},
+			[]governed.Namespace{governedNamespace(4)}, nil, "4", []string{"update"}, false},
+		"there and no longer wanted": {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
+		"it cannot say it any more": {[]runtime.Object{named("9", true)},
+			[]governed.Namespace{ambiguous}, nil, "", []string{"delete"}, false},
 		"somebody else's of that name":    {[]runtime.Object{named("9", false)}, []governed.Namespace{governedNamespace(4)}, nil, "9", nil, true},
 		"somebody else's, none wanted":    {[]runtime.Object{named("9", false)}, nil, nil, "9", nil, false},
 		"a policy that cannot be read":    {[]runtime.Object{named("9", true)}, []governed.Namespace{broken}, nil, "9", nil, false},
@@ -66,7 +71,8 @@ func TestWriter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset(c.have...)
 				quotas := NewQuotas(client, nil)
-				w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]governed.Namespace, error) { return c.governed, c.err }, Log: logr.Discard()}
+				w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]governed.Namespace, error) { return c.governed, c.err },
+					Log: logr.Discard()}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 2)
 				go func() { quotas.Informer().RunWithContext(ctx); done <- nil }()
@@ -77,7 +83,8 @@ func TestWriter(t *testing.T) {
 				if q, err := client.CoreV1().ResourceQuotas("team-a").Get(ctx, accounting.WrittenQuotaName, metav1.GetOptions{}); err == nil {
 					amount := q.Spec.Hard["requests.nvidia.com/gpu.shared"]
 					hard = amount.String()
-					if len(c.have) > 0 && c.writes != nil && (q.Labels["team"] != "a" || q.Labels[accounting.LabelQuota] != "true" || q.Annotations[AnnotationPolicy] == "") {
+					if len(c.have) > 0 && c.writes != nil &&
+						(q.Labels["team"] != "a" || q.Labels[accounting.LabelQuota] != "true" || q.Annotations[AnnotationPolicy] == "") {
 						t.Errorf("labels %v, annotations %v", q.Labels, q.Annotations)
 					}
 				}
@@ -111,7 +118,8 @@ func TestWriterOfReplicas(t *testing.T) {
 		client := fake.NewClientset(named("9", false))
 		for range 2 {
 			quotas := NewQuotas(client, nil)
-			w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]governed.Namespace, error) { return []governed.Namespace{governedNamespace(4)}, nil }, Log: logr.Discard()}
+			w := &Writer{Client: client, Quotas: quotas,
+				Governed: func() ([]governed.Namespace, error) { return []governed.Namespace{governedNamespace(4)}, nil }, Log: logr.Discard()}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 2)
 			go func() { quotas.Informer().RunWithContext(ctx); done <- nil }()

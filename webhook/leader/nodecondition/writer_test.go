@@ -146,7 +146,8 @@ func TestCondition(t *testing.T) {
 		l.expect("and goes on", ReasonEnforcing, 0)
 		l.renew(time.Minute, 1, lease.Report{NotEnforced: map[string]string{"u-1": "gpu0: it is lost", "u-0": "a"}})
 		l.expect("but not for all pods", ReasonNotEnforced, 1)
-		if c := l.condition("gpu-0"); !strings.Contains(c.Message, "2 pods") || !strings.HasSuffix(c.Message, "because: a") || !since.Before(&c.LastTransitionTime) {
+		if c := l.condition("gpu-0"); !strings.Contains(c.Message, "2 pods") ||
+			!strings.HasSuffix(c.Message, "because: a") || !since.Before(&c.LastTransitionTime) {
 			t.Errorf("condition %+v, was True since %s", c, since)
 		}
 		time.Sleep(lease.Duration + 10*time.Second)
@@ -220,7 +221,8 @@ func TestFailedWrites(t *testing.T) {
 		logged := 0
 		l.log = funcr.New(func(_, args string) { logged++ }, funcr.Options{})
 		denied := true
-		l.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return denied, nil, errors.New("denied") })
+		l.client.PrependReactor("patch", "nodes",
+			func(clienttesting.Action) (bool, runtime.Object, error) { return denied, nil, errors.New("denied") })
 		l.writing()
 		l.renew(lease.Duration+10*syncPeriod, nodes, lease.Report{})
 		if n := l.writes(); n < 2 || n > 11 || logged != 1 {

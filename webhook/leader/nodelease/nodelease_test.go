@@ -18,8 +18,9 @@ import (
 // renewed is the Lease of gpu-1, renewed now.
 func renewed(r lease.Report) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "gpuslice-system", Name: lease.Name("gpu-1"), Labels: lease.Labels(), Annotations: r.Annotations()},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("gpu-1"), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gpuslice-system", Name: lease.Name("gpu-1"),
+			Labels: lease.Labels(), Annotations: r.Annotations()},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("gpu-1"), RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 // TestEventsAreSmall: whoever writes Events has a bounded part of each kept, and the notices of kubelets stay.
 func TestEventsAreSmall(t *testing.T) {
 	event := func(i int) *corev1.Event {
-		e := &corev1.Event{ObjectMeta: boundedtest.Meta(i, 200<<10), Reason: unhealthy, Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: kubelet}, Action: strings.Repeat("a", 100<<10),
+		e := &corev1.Event{ObjectMeta: boundedtest.Meta(i, 200<<10), Reason: unhealthy, Type: corev1.EventTypeWarning,
+			Source: corev1.EventSource{Component: kubelet}, Action: strings.Repeat("a", 100<<10),
 			Related: &corev1.ObjectReference{Name: strings.Repeat("r", 100<<10)}, ReportingInstance: strings.Repeat("i", 100<<10)}
-		e.InvolvedObject = corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: fmt.Sprint("p", i), FieldPath: guardField, ResourceVersion: strings.Repeat("v", 100<<10)}
+		e.InvolvedObject = corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: fmt.Sprint("p", i),
+			FieldPath: guardField, ResourceVersion: strings.Repeat("v", 100<<10)}
 		return e
 	}
 	for name, change := range map[string]func(*corev1.Event){

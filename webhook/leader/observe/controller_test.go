@@ -49,7 +49,9 @@ func (s *subject) cached(t *testing.T) *corev1.Pod {
 // owned is a fixture whose pod belongs to a Job.
 func owned(t *testing.T) *subject {
 	s := started(t, "time-slicing")
-	s.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: "job-1", Controller: new(true)}}
+	s.pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: "job-1", Controller: new(true)},
+	}
 	return s
 }
 
@@ -212,10 +214,12 @@ func forgedAnnotation(t *testing.T) {
 
 func onlyOwnPromises(t *testing.T) {
 	for name, edit := range map[string]func(*corev1.Pod){
-		"no promise":                      func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) },
-		"a promise that cannot be read":   func(p *corev1.Pod) { p.Annotations[api.AnnotationPromise] = `{"v":99}` },
-		"a promise of another namespace":  func(p *corev1.Pod) { p.Namespace = "team-b" },
-		"a pod that is being deleted":     func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(noon)), []string{"a.b/c"} },
+		"no promise":                     func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) },
+		"a promise that cannot be read":  func(p *corev1.Pod) { p.Annotations[api.AnnotationPromise] = `{"v":99}` },
+		"a promise of another namespace": func(p *corev1.Pod) { p.Namespace = "team-b" },
+		"a pod that is being deleted": func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(noon)), []string{"a.b/c"}
+		},
 		"a pod that nothing is known of":  func(p *corev1.Pod) { p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending} },
 		"an empty pod with our name only": func(p *corev1.Pod) { p.Annotations, p.Status = nil, corev1.PodStatus{} },
 	} {
@@ -380,7 +384,8 @@ func TestControllerOnAPIServer(t *testing.T) {
 		t.Errorf("observed %+v", o)
 	}
 	await(t, "write an Event on the owner", func(ctx context.Context) (bool, error) {
-		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonDegraded + ",involvedObject.name=train"})
+		list, err := s.Client.CoreV1().Events("team-a").List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=" + ReasonDegraded + ",involvedObject.name=train"})
 		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, notEnforcing), err
 	})
 
@@ -395,7 +400,8 @@ func TestControllerOnAPIServer(t *testing.T) {
 // TestForgedEventsOnAPIServer is why no Event raises a tier: the API server takes any name of a reporting component from
 // those whom Kubernetes lets edit a namespace.
 func TestForgedEventsOnAPIServer(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A26", Attack: "forged Events of the kubelet", Outcome: abuse.Contained, Words: "no report raises a tier"})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A26", Attack: "forged Events of the kubelet", Outcome: abuse.Contained, Words: "no report raises a tier"})
 	t.Parallel()
 	s := newSite(t)
 	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".
@@ -409,7 +415,8 @@ func TestForgedEventsOnAPIServer(t *testing.T) {
 	must(t, err)
 	s.subject.guard().State = running(time.Now().Add(-time.Hour))
 	s.status(t)
-	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), notEnforcing), metav1.CreateOptions{})
+	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(),
+		event(s.subject.pod, time.Now().Add(-time.Minute), notEnforcing), metav1.CreateOptions{})
 	must(t, err)
 	s.replica(t, "one")
 	s.awaitState(t, Degraded)
@@ -431,7 +438,8 @@ func TestForgedEventsOnAPIServer(t *testing.T) {
 			return false, err
 		}
 		o, _ := DecodeObservation(pod.Annotations[api.AnnotationObserved])
-		return o.State == Degraded && o.Tier == api.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
+		return o.State == Degraded && o.Tier == api.TierFramework &&
+			strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
 	})
 }
 

@@ -179,8 +179,9 @@ func (l *lab) renew(s *subject, d time.Duration, reasons map[string]string) {
 	leases := l.client.CoordinationV1().Leases(api.SystemNamespace)
 	for end := time.Now().Add(d); time.Now().Before(end); l.pass(5 * time.Second) {
 		own := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: lease.Name(s.node.Name), Labels: lease.Labels(), Annotations: lease.Report{NotEnforced: reasons}.Annotations()},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &s.node.Name, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: lease.Name(s.node.Name), Labels: lease.Labels(),
+				Annotations: lease.Report{NotEnforced: reasons}.Annotations()},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &s.node.Name, RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		}
 		_, err := leases.Update(l.t.Context(), own, metav1.UpdateOptions{})
 		if apierrors.IsNotFound(err) {

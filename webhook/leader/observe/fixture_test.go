@@ -59,8 +59,10 @@ func planned(t *testing.T, plan string) *subject {
 		t.Fatal(problems.ToAggregate())
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: scenarios.Namespace, UID: types.UID("uid-1"), Labels: map[string]string{api.LabelMemory: "4Gi"}},
-		Spec:       corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, Containers: []corev1.Container{{Name: "trainer", Image: p.image, Resources: corev1.ResourceRequirements{Limits: gpus("1")}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: scenarios.Namespace, UID: types.UID("uid-1"),
+			Labels: map[string]string{api.LabelMemory: "4Gi"}},
+		Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{Name: "trainer", Image: p.image, Resources: corev1.ResourceRequirements{Limits: gpus("1")}}}},
 	}
 	d := policies.Decide(policies.Input{
 		Pod: pod, Namespace: api.Namespace{Name: scenarios.Namespace}, Policy: policy,

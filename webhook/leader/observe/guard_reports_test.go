@@ -32,22 +32,31 @@ func TestGuardReport(t *testing.T) {
 		reason  string
 		wait    time.Duration
 	}{
-		"a guard that has just started is not judged":      {after: 30 * time.Second, access: "env", wait: 90 * time.Second},
-		"a guard without a word for two minutes reads":     {after: readsAfter, outcome: guardaccess.Reads, access: "env"},
-		"a guard that reads nothing fails at once":         {after: time.Second, edit: func(s *subject) { s.hear(time.Second, unreadable) }, outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
-		"a guard that reads nothing fails for its life":    {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, unreadable) }, outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
-		"a guard that cannot trust one device fails":       {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, notEnforcing) }, outcome: guardaccess.Fails, access: "env", reason: "on GPU-1: the device lists pid 7, which is no process of this pod"},
-		"a guard that enforces again resumes, and no more": {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, unreadable); s.hear(time.Minute, again) }, outcome: guardaccess.Resumed, access: "env"},
-		"a guard that fails after it enforced again fails": {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, again); s.hear(time.Minute, unreadable) }, outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
+		"a guard that has just started is not judged":  {after: 30 * time.Second, access: "env", wait: 90 * time.Second},
+		"a guard without a word for two minutes reads": {after: readsAfter, outcome: guardaccess.Reads, access: "env"},
+		"a guard that reads nothing fails at once": {after: time.Second, edit: func(s *subject) { s.hear(time.Second, unreadable) },
+			outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
+		"a guard that reads nothing fails for its life": {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, unreadable) },
+			outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
+		"a guard that cannot trust one device fails": {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, notEnforcing) },
+			outcome: guardaccess.Fails, access: "env", reason: "on GPU-1: the device lists pid 7, which is no process of this pod"},
+		"a guard that enforces again resumes, and no more": {after: time.Hour,
+			edit: func(s *subject) { s.hear(time.Second, unreadable); s.hear(time.Minute, again) }, outcome: guardaccess.Resumed, access: "env"},
+		"a guard that fails after it enforced again fails": {after: time.Hour,
+			edit:    func(s *subject) { s.hear(time.Second, again); s.hear(time.Minute, unreadable) },
+			outcome: guardaccess.Fails, access: "env", reason: "initialise NVML: library not found"},
 		"a guard that was late says nothing of the devices": {after: time.Hour, edit: func(s *subject) {
 			s.hear(time.Second, "gpuslice cannot enforce this pod's slice: "+limits.ReasonLate+"9s")
 		}},
-		"a guard that terminated a process reads": {after: time.Hour, edit: func(s *subject) { s.hear(time.Second, "gpuslice terminated python (pid 7)") }, outcome: guardaccess.Reads, access: "env"},
-		"the runtime class is part of the access": {after: time.Hour, edit: func(s *subject) { s.pod.Spec.RuntimeClassName = new("nvidia") }, outcome: guardaccess.Reads, access: "env, runtime class nvidia"},
-		"a guard that does not run":               {after: time.Hour, edit: func(s *subject) { s.guard().State = waiting("CrashLoopBackOff"); s.hear(time.Second, unreadable) }},
-		"a guard that has not sampled":            {after: time.Hour, edit: func(s *subject) { s.guard().Started = new(false) }},
-		"a pod that has ended":                    {after: time.Hour, edit: func(s *subject) { s.pod.Status.Phase = "Failed" }},
-		"a pod without a guard":                   {plan: "unguarded", after: time.Hour},
+		"a guard that terminated a process reads": {after: time.Hour,
+			edit: func(s *subject) { s.hear(time.Second, "gpuslice terminated python (pid 7)") }, outcome: guardaccess.Reads, access: "env"},
+		"the runtime class is part of the access": {after: time.Hour, edit: func(s *subject) { s.pod.Spec.RuntimeClassName = new("nvidia") },
+			outcome: guardaccess.Reads, access: "env, runtime class nvidia"},
+		"a guard that does not run": {after: time.Hour,
+			edit: func(s *subject) { s.guard().State = waiting("CrashLoopBackOff"); s.hear(time.Second, unreadable) }},
+		"a guard that has not sampled": {after: time.Hour, edit: func(s *subject) { s.guard().Started = new(false) }},
+		"a pod that has ended":         {after: time.Hour, edit: func(s *subject) { s.pod.Status.Phase = "Failed" }},
+		"a pod without a guard":        {plan: "unguarded", after: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.plan == "" {
@@ -58,7 +67,8 @@ func TestGuardReport(t *testing.T) {
 				tt.edit(s)
 			}
 			r, wait := guardReport(s.pod, s.promise, s.observe().Notices, noon.Add(tt.after))
-			if r.Outcome != tt.outcome || r.Access != tt.access || r.Reason != tt.reason || wait > 0 != (tt.wait > 0) || tt.wait > 0 && wait != tt.wait {
+			if r.Outcome != tt.outcome || r.Access != tt.access || r.Reason != tt.reason ||
+				wait > 0 != (tt.wait > 0) || tt.wait > 0 && wait != tt.wait {
 				t.Errorf("reported %+v, judged again after %s", r, wait)
 			}
 			if r.Access != "" && (r.Namespace != "team-a" || !r.Started.Equal(noon)) {
@@ -204,7 +214,8 @@ func TestGuardReports(t *testing.T) {
 	t.Parallel()
 	now := noon.Add(time.Hour)
 	one := func(outcome guardaccess.Outcome, pool, namespace string, minute int) guardaccess.Report {
-		return guardaccess.Report{Pool: pool, Access: "env", Namespace: namespace, Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome}
+		return guardaccess.Report{Pool: pool, Access: "env", Namespace: namespace,
+			Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome}
 	}
 	s := &session{Controller: &Controller{options: Options{Guards: &poolsByNode{}}}, guarding: map[string]unique.Handle[guardOn]{}}
 	var all []guardaccess.Report

@@ -44,7 +44,8 @@ func TestReportInits(t *testing.T) {
 				r := l.replica(replica)
 				for range 3 {
 					s.trainer().LastTerminationState = terminated(100, "Error", "")
-					s.trainer().LastTerminationState.Terminated.StartedAt, s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now(), metav1.Now()
+					s.trainer().LastTerminationState.Terminated.StartedAt, s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now(),
+						metav1.Now()
 					s.trainer().RestartCount++
 					l.status(s)
 				}

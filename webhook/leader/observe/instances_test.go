@@ -73,7 +73,9 @@ func (s *subject) claimed(request string) *resourcev1.ResourceClaim {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: s.pod.UID, Controller: new(true)}}}}
 	claim.Spec = claims.Named(s.pod)[0].Spec.Spec
 	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
-		Results: []resourcev1.DeviceRequestAllocationResult{{Request: request, Driver: "gpu.nvidia.com", Pool: s.node.Name, Device: "gpu-0-mig-19-0-1"}}}}
+		Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: request, Driver: "gpu.nvidia.com", Pool: s.node.Name, Device: "gpu-0-mig-19-0-1"},
+		}}}
 	s.pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: s.promise.Containers[0].Claim, ResourceClaimName: &claim.Name}}
 	return claim
 }
@@ -136,7 +138,8 @@ func TestSignsBeforeReads(t *testing.T) {
 		return true, nil, errors.New("not now")
 	})
 	keys := promise.NewKeys(newer, older)
-	c, errOfNew := New(Options{Client: client, Nodes: coreinformers.NewNodeInformer(client, 0, cache.Indexers{}), Keys: func() promise.Keys { return keys },
+	c, errOfNew := New(Options{Client: client, Nodes: coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
+		Keys:       func() promise.Keys { return keys },
 		Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
 	from, errOfWatch := newWatch(client)
 	kept, errOfPod := podcache.Of(s.pod, "")
@@ -167,10 +170,12 @@ func TestManyInstances(t *testing.T) {
 		s.promise.Containers = append(s.promise.Containers, one)
 		s.promise.Planned.Containers = append(s.promise.Planned.Containers, planned)
 		s.instances = append(s.instances, one.Name)
-		s.pod.Status.ContainerStatuses = append(s.pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: one.Name, Started: new(true), State: running(noon)})
+		s.pod.Status.ContainerStatuses = append(s.pod.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: one.Name, Started: new(true), State: running(noon)})
 	}
 	o := s.observe()
-	if _, err := DecodeObservation(o.Encode()); err != nil || len(o.Better) != 1 || !strings.Contains(o.Better[0], "and 56 more got MIG instances") {
+	if _, err := DecodeObservation(o.Encode()); err != nil || len(o.Better) != 1 ||
+		!strings.Contains(o.Better[0], "and 56 more got MIG instances") {
 		t.Errorf("%v: %d bytes: %q", err, len(o.Encode()), o.Better)
 	}
 }

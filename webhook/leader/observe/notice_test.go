@@ -15,8 +15,10 @@ import (
 func TestNoticesOfGuardMessages(t *testing.T) {
 	t.Parallel()
 	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
-	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
-	about := guard.Event{Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, SliceBytes: 4 << 30, Reason: "a reason; of two parts"}
+	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python,
+		UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
+	about := guard.Event{Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30,
+		SliceBytes: 4 << 30, Reason: "a reason; of two parts"}
 	as := func(kind guard.EventKind, result guard.Result) guard.Event {
 		e := about
 		e.Kind, e.Outcome = kind, &guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
@@ -51,7 +53,8 @@ func TestNoticesOfGuardMessages(t *testing.T) {
 				t.Errorf("%q (-want +got)\n%s", sentence, diff)
 			}
 			warned := as(guard.NearLimit, "").Message()
-			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, "(3 older messages are in the guard's log) "+warned+"; "+sentence+"; "+warned))); diff != "" {
+			if diff := cmp.Diff(want,
+				NoticesOf(event(pod, noon, "(3 older messages are in the guard's log) "+warned+"; "+sentence+"; "+warned))); diff != "" {
 				t.Errorf("%q among others (-want +got)\n%s", sentence, diff)
 			}
 		})
@@ -93,7 +96,8 @@ func TestNoticesOfCombinedEvents(t *testing.T) {
 }
 
 func FuzzNoticesOf(f *testing.F) {
-	for _, text := range []string{notEnforcing, "(3 older messages are in the guard's log) a; b; " + notEnforcing, "; ; ", "gpuslice terminated \xff;"} {
+	for _, text := range []string{notEnforcing,
+		"(3 older messages are in the guard's log) a; b; " + notEnforcing, "; ; ", "gpuslice terminated \xff;"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -35,64 +35,77 @@ func TestObserve(t *testing.T) {
 		"a pod whose check still runs is pending": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.check().State, s.guard().State, s.trainer().State = running(noon), waiting("PodInitializing"), waiting("PodInitializing")
 		}},
-		"a guard that has not looked yet is pending before its tenant starts": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
-			s.guard().Started, s.trainer().State = new(false), waiting("PodInitializing")
-		}},
-		"a guarded pod that runs holds":                {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework)},
-		"a tenant that crashes beside its guard holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
-		"a client of an MPS daemon holds":              {plan: "mps", state: Enforced, tiers: holding(mps)},
-		"a client of the cluster's own daemon holds":   {plan: "host daemon", state: Enforced, tiers: holding(mps, guard)},
-		"the driver's own limit holds on driver 615":   {plan: "driver", state: Enforced, tiers: holding(driver, guard)},
-		"a MIG instance holds":                         {plan: "mig", state: Enforced, tiers: holding(hardware)},
-		"a pod of the node's agent holds":              {plan: "agent", state: Enforced, tiers: holding(guard)},
+		"a guard that has not looked yet is pending before its tenant starts": {plan: "time-slicing", state: Pending, tiers: holding(),
+			edit: func(s *subject) {
+				s.guard().Started, s.trainer().State = new(false), waiting("PodInitializing")
+			}},
+		"a guarded pod that runs holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework)},
+		"a tenant that crashes beside its guard holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
+		"a client of an MPS daemon holds":            {plan: "mps", state: Enforced, tiers: holding(mps)},
+		"a client of the cluster's own daemon holds": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard)},
+		"the driver's own limit holds on driver 615": {plan: "driver", state: Enforced, tiers: holding(driver, guard)},
+		"a MIG instance holds":                       {plan: "mig", state: Enforced, tiers: holding(hardware)},
+		"a pod of the node's agent holds":            {plan: "agent", state: Enforced, tiers: holding(guard)},
 		"a pod of the node's agent holds on an older driver": {plan: "agent", state: Enforced, tiers: holding(guard), edit: func(s *subject) {
 			s.set("nvidia.com/cuda.driver-version.major", "535")
 		}},
 		"an agent that is away before its tenant starts is no reason": {plan: "agent", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.agentAway, s.trainer().State = true, waiting("PodInitializing")
 		}},
-		"an agent that cannot read a device of the pod does not guard it": {plan: "agent", state: Degraded, tiers: holding(), edit: func(s *subject) { s.notEnforced = "gpu1: it is lost" },
+		"an agent that cannot read a device of the pod does not guard it": {plan: "agent", state: Degraded, tiers: holding(),
+			edit:   func(s *subject) { s.notEnforced = "gpu1: it is lost" },
 			reason: "planned: the agent of l4-1, which terminates what exceeds its slice; it reports: gpu1: it is lost; repair the device"},
-		"an agent that is away enforces nothing": {plan: "agent", state: Degraded, tiers: holding(), edit: func(s *subject) { s.agentAway = true },
+		"an agent that is away enforces nothing": {plan: "agent", state: Degraded,
+			tiers: holding(), edit: func(s *subject) { s.agentAway = true },
 			reason: "planned: the agent of l4-1, which terminates what exceeds its slice; its Lease was not renewed for 30s"},
 		"a pod for which nothing was planned holds too": {plan: "unguarded", state: Enforced, tiers: holding()},
 
 		"a check that fails keeps everything from starting": {plan: "time-slicing", state: Degraded, tiers: holding(), edit: func(s *subject) {
-			s.check().State = terminated(1, "Error", "gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi")
+			s.check().State = terminated(1, "Error",
+				"gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the check on l4-1 failed with exit code 1: gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi; no container"},
 		"a check that fails again and again is reported while it waits": {plan: "mps", state: Degraded, tiers: holding(), edit: func(s *subject) {
 			s.check().State, s.check().LastTerminationState = waiting("CrashLoopBackOff"), terminated(1, "Error", "the MPS daemon does not answer")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the MPS daemon does not answer"},
-		"a check that passed at the second try is no reason": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.check().LastTerminationState = terminated(1, "Error", "NVML does not answer")
-		}},
+		"a check that passed at the second try is no reason": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) {
+				s.check().LastTerminationState = terminated(1, "Error", "NVML does not answer")
+			}},
 
-		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"), terminated(137, "OOMKilled", ""), 2
-		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over a limit of host memory"},
-		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
-		}, reason: "the guard has not sampled the devices yet after it ended with exit code 137"},
+		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"),
+					terminated(137, "OOMKilled", ""), 2
+			}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over a limit of host memory"},
+		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
+			}, reason: "the guard has not sampled the devices yet after it ended with exit code 137"},
 		"a guard that guards again holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.guard().LastTerminationState, s.guard().RestartCount = terminated(137, "OOMKilled", ""), 1
 		}},
 		"a guard that ended after its tenant is not missed": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.trainer().State, s.guard().State = terminated(0, "Completed", ""), terminated(0, "Completed", "")
 		}},
-		"a guard that the kubelet does not know is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.pod.Status.InitContainerStatuses = s.pod.Status.InitContainerStatuses[:1]
-		}, reason: "the guard was never started"},
-		"a pod without the guard's container lacks it": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.pod.Spec.InitContainers = s.pod.Spec.InitContainers[:1]
-		}, reason: "the pod has no such container"},
-		"another image under the guard's name is no guard": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.pod.Spec.InitContainers[1].Image = "example.test/pause"
-		}, reason: "its image was changed to example.test/pause"},
-		"an observing guard that is away weakens nothing that was planned": {plan: "mps", state: Enforced, tiers: holding(mps), edit: func(s *subject) {
-			s.guard().State = waiting("CrashLoopBackOff")
-		}},
+		"a guard that the kubelet does not know is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.pod.Status.InitContainerStatuses = s.pod.Status.InitContainerStatuses[:1]
+			}, reason: "the guard was never started"},
+		"a pod without the guard's container lacks it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.pod.Spec.InitContainers = s.pod.Spec.InitContainers[:1]
+			}, reason: "the pod has no such container"},
+		"another image under the guard's name is no guard": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.pod.Spec.InitContainers[1].Image = "example.test/pause"
+			}, reason: "its image was changed to example.test/pause"},
+		"an observing guard that is away weakens nothing that was planned": {plan: "mps", state: Enforced, tiers: holding(mps),
+			edit: func(s *subject) {
+				s.guard().State = waiting("CrashLoopBackOff")
+			}},
 
 		"a driver too old for the guard takes it away": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit:   func(s *subject) { s.set("nvidia.com/cuda.driver-version.major", "550") },
@@ -116,19 +129,24 @@ func TestObserve(t *testing.T) {
 					delete(s.node.Labels, key)
 				}
 			}, reason: "node h200-1 has no label with its driver"},
-		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is unknown"},
-		"a node that is not known takes nothing else": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.node = nil
-		}},
+		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard),
+			edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is unknown"},
+		"a node that is not known takes nothing else": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) {
+				s.node = nil
+			}},
 
 		"another size of device takes the framework's share away": {plan: "time-slicing", state: Degraded, tiers: holding(guard),
-			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node has 15360); l4-1 now differs"},
-		"more replicas on the device are reported, and limits in bytes hold": {plan: "time-slicing", state: Degraded, tiers: holding(guard, framework),
+			edit:   func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") },
+			reason: "nvidia.com/gpu.memory 23034 (node has 15360); l4-1 now differs"},
+		"more replicas on the device are reported, and limits in bytes hold": {plan: "time-slicing",
+			state: Degraded, tiers: holding(guard, framework),
 			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node has 10)"},
-		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.node = &corev1.Node{ObjectMeta: s.node.ObjectMeta}
-			s.node.Labels = map[string]string{}
-		}},
+		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) {
+				s.node = &corev1.Node{ObjectMeta: s.node.ObjectMeta}
+				s.node.Labels = map[string]string{}
+			}},
 		"MPS that became time-slicing holds nothing": {plan: "mps", state: Degraded, tiers: holding(),
 			edit: func(s *subject) { s.set("nvidia.com/gpu.sharing-strategy", "time-slicing") }, reason: "time-slicing"},
 		"MPS that became time-slicing holds nothing for a pod that no affinity binds": {plan: "mps", state: Degraded, tiers: holding(),
@@ -136,7 +154,8 @@ func TestObserve(t *testing.T) {
 				s.promise.Affinity = nil
 				s.set("nvidia.com/gpu.sharing-strategy", "time-slicing")
 			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 now offers it by time-slicing"},
-		"a daemon of the cluster's own may be behind devices that labels call unshared": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard),
+		"a daemon of the cluster's own may be behind devices that labels call unshared": {plan: "host daemon",
+			state: Enforced, tiers: holding(mps, guard),
 			edit: func(s *subject) { s.promise.Affinity = nil }},
 		"a device that lost its instances holds nothing": {plan: "mig", state: Degraded, tiers: holding(),
 			edit: func(s *subject) {
@@ -144,7 +163,8 @@ func TestObserve(t *testing.T) {
 			}, reason: "time-slicing"},
 
 		"a share by claim is held as planned": {plan: "claim", state: Enforced, tiers: holding(guard)},
-		"an instance that was free holds":     {plan: "claim", state: Enforced, tiers: holding(hardware, guard), edit: func(s *subject) { s.instances = []string{"trainer"} }},
+		"an instance that was free holds": {plan: "claim", state: Enforced, tiers: holding(hardware, guard),
+			edit: func(s *subject) { s.instances = []string{"trainer"} }},
 		"an instance holds while the guard is away": {plan: "claim", state: Enforced, tiers: holding(hardware), edit: func(s *subject) {
 			s.instances, s.guard().State = []string{"trainer"}, waiting("CrashLoopBackOff")
 		}},
@@ -156,24 +176,30 @@ func TestObserve(t *testing.T) {
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "no devices"},
 
-		"a guard that cannot enforce does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, notEnforcing) },
+		"a guard that cannot enforce does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit:   func(s *subject) { s.hear(time.Minute, notEnforcing) },
 			reason: "at 2026-03-04T12:01:00Z it reported: " + notEnforcing},
-		"a notice that the guard enforces again lifts nothing, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+		"a notice that the guard enforces again lifts nothing, since others can write it": {plan: "time-slicing",
+			state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
 				s.hear(time.Minute, notEnforcing)
 				s.hear(2*time.Minute, "gpuslice enforces this pod's slice again on GPU-1")
 			}, reason: "an Event reports that it enforces again"},
-		"notices of an earlier run of the guard do not count": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, notEnforcing) }},
-		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice could not terminate python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
-		}, reason: "6.0Gi of 4.0Gi; it did not exit; terminate the process yourself"},
-		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice terminated python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
-			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
-		}},
-		"a container without a slice on the device is reported": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: it is held to what the pod's slices leave")
-		}, reason: "give the container a slice"},
+		"notices of an earlier run of the guard do not count": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) { s.hear(-time.Minute, notEnforcing) }},
+		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.hear(time.Minute, "gpuslice could not terminate python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
+			}, reason: "6.0Gi of 4.0Gi; it did not exit; terminate the process yourself"},
+		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
+			edit: func(s *subject) {
+				s.hear(time.Minute, "gpuslice terminated python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
+				s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
+			}},
+		"a container without a slice on the device is reported": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+			edit: func(s *subject) {
+				s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: it is held to what the pod's slices leave")
+			}, reason: "give the container a slice"},
 
 		"a pod that has run has ended": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
 			s.pod.Status.Phase = corev1.PodSucceeded
@@ -185,7 +211,8 @@ func TestObserve(t *testing.T) {
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "no devices"},
 		"a pod that its node rejected ends with the reason": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
-			s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to no healthy devices"}
+			s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError",
+				Message: "Allocate failed due to no healthy devices"}
 		}, reason: "because of UnexpectedAdmissionError: Allocate failed due to no healthy devices"},
 	} {
 		t.Run(name, func(t *testing.T) {

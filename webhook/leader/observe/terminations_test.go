@@ -33,7 +33,8 @@ func TestReportTerminations(t *testing.T) {
 			defer r.stop()
 			s.trainer().LastTerminationState.Terminated.Message = "gpuslice terminated python (pid 300, 5Gi) in trainer: 5Gi of 4Gi on gpu0"
 			l.status(s)
-			want = []string{"Job/nightly GPUSliceTerminated", "Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
+			want = []string{"Job/nightly GPUSliceTerminated", "Job/nightly GPUSliceTerminated",
+				"Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
 			if diff := cmp.Diff(want, l.events()); diff != "" {
 				t.Errorf("events of another termination under another leader (-want +got)\n%s", diff)
 			}

@@ -51,7 +51,8 @@ func TestUnite(t *testing.T) {
 		a, b, c := someDay(r, 20), someDay(r, 20), someDay(r, 5)
 		want := united(a, b, c)
 		for name, got := range map[string]*Day{
-			"another order": united(c, a, b), "more than once": united(a, b, a, c, b, c), "in two steps": united(a, united(b, c)), "with itself": united(want, want),
+			"another order": united(c, a, b), "more than once": united(a, b, a, c, b, c),
+			"in two steps": united(a, united(b, c)), "with itself": united(want, want),
 		} {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("%s (-want +got):\n%s", name, diff)

@@ -55,7 +55,8 @@ func TestRecordOnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec := book.Of("team-a")[container("team-a", "web")]; rec == nil || rec.Verdict != sizing.OverRequested || !rec.Since.Equal(noon.Add(6*time.Hour)) || rec.Hours != 20 {
+	if rec := book.Of("team-a")[container("team-a", "web")]; rec == nil || rec.Verdict != sizing.OverRequested ||
+		!rec.Since.Equal(noon.Add(6*time.Hour)) || rec.Hours != 20 {
 		t.Errorf("recommended %+v", rec)
 	}
 

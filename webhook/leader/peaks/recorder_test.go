@@ -44,12 +44,14 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	return &fixture{T: t, client: daystest.Client(), now: noon, pods: cache.NewStore(cache.MetaNamespaceKeyFunc), used: map[string]int64{}, slices: map[string]int{}, devices: map[string]int64{}}
+	return &fixture{T: t, client: daystest.Client(), now: noon, pods: cache.NewStore(cache.MetaNamespaceKeyFunc), used: map[string]int64{},
+		slices: map[string]int{}, devices: map[string]int64{}}
 }
 
 // leader is a session of one replica.
 func (f *fixture) leader() *session {
-	r := &Recorder{Client: f.client, Namespace: "gpuslice-system", Ready: func() error { return f.ready }, Now: func() time.Time { return f.now }, Log: logr.Discard(),
+	r := &Recorder{Client: f.client, Namespace: "gpuslice-system", Ready: func() error { return f.ready },
+		Now: func() time.Time { return f.now }, Log: logr.Discard(),
 		DeviceOf: func(node, _, _ string) int64 { return f.devices[node] },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise {
 			if pod.Annotations[api.AnnotationPromise] == "forged" {
@@ -68,8 +70,10 @@ func (f *fixture) leader() *session {
 // pod is one of a Deployment.
 func (f *fixture) pod(workload, uid string, change ...func(*corev1.Pod)) {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: workload + "-5d9c-" + uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(len(change), f.now.Unix()),
-			Labels: map[string]string{"pod-template-hash": "5d9c"}, Annotations: map[string]string{api.AnnotationPromise: "{}"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: workload + "-5d9c-" + uid, UID: types.UID(uid),
+			ResourceVersion: fmt.Sprint(len(change), f.now.Unix()),
+			Labels:          map[string]string{"pod-template-hash": "5d9c"},
+			Annotations:     map[string]string{api.AnnotationPromise: "{}"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: workload + "-5d9c", Controller: new(true)}}},
 		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main",
@@ -122,7 +126,8 @@ func TestRecord(t *testing.T) {
 	observed := observe.Observation{State: observe.Enforced, Terminations: []observe.Termination{
 		{At: noon.Add(-time.Hour)}, {At: noon.Add(-90 * time.Minute)}, {At: noon.Add(-48 * time.Hour)}, {At: noon.Add(time.Hour)}}}
 	f.pod("web", "1", func(pod *corev1.Pod) {
-		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled", FinishedAt: metav1.NewTime(noon.Add(-3 * time.Hour))}
+		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled",
+			FinishedAt: metav1.NewTime(noon.Add(-3 * time.Hour))}
 	})
 	f.pod("web", "2", func(pod *corev1.Pod) { pod.Annotations[api.AnnotationObserved] = observed.Encode() })
 	f.pod("web", "3", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
@@ -141,7 +146,8 @@ func TestRecord(t *testing.T) {
 	if len(r.Workloads) != 1 || web == nil {
 		t.Fatalf("recorded %v", r.Workloads)
 	}
-	if web.Memory.Peak() != 1<<11 || web.Memory.Hours() != 1.5 || web.Pods != 2 || web.Slice != 8<<10 || web.Events != (sizing.Events{Terminated: 3}) || r.Unrecorded != 1 {
+	if web.Memory.Peak() != 1<<11 || web.Memory.Hours() != 1.5 || web.Pods != 2 || web.Slice != 8<<10 ||
+		web.Events != (sizing.Events{Terminated: 3}) || r.Unrecorded != 1 {
 		t.Errorf("peak %g, %g hours, %+v, %d unrecorded", web.Memory.Peak(), web.Memory.Hours(), web, r.Unrecorded)
 	}
 	m, err := s.store.Get(t.Context(), noon)
@@ -181,9 +187,10 @@ func TestLeaders(t *testing.T) {
 	}
 	alone.write(s)
 	want, got := alone.record(), f.record()
-	if diff := cmp.Diff(want.Workloads, got.Workloads, cmp.AllowUnexported(Workload{}, sizing.History{}), cmp.Comparer(func(a, b sizing.History) bool {
-		return fmt.Sprint(a) == fmt.Sprint(b)
-	})); diff != "" {
+	if diff := cmp.Diff(want.Workloads, got.Workloads, cmp.AllowUnexported(Workload{}, sizing.History{}),
+		cmp.Comparer(func(a, b sizing.History) bool {
+			return fmt.Sprint(a) == fmt.Sprint(b)
+		})); diff != "" {
 		t.Errorf("(-alone +both)\n%s", diff)
 	}
 	if w := got.Workloads[container("team-a", "web")]; w == nil || w.Memory.Hours() != 30 || len(f.maps()) != 2 {
@@ -217,7 +224,8 @@ func TestStored(t *testing.T) {
 			s := f.leader()
 			f.pod("web", "1")
 			f.pass(1, s)
-			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-peaks-2026-11-26", Labels: map[string]string{Label: "true"}}, BinaryData: map[string][]byte{dayKey: zipped(tt.text)}}
+			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-peaks-2026-11-26", Labels: map[string]string{Label: "true"}},
+				BinaryData: map[string][]byte{dayKey: zipped(tt.text)}}
 			if _, err := f.client.CoreV1().ConfigMaps("gpuslice-system").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +310,8 @@ func TestAdvise(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := book.Of("team-a")[container("team-a", "web")]
-	if got == nil || got.Verdict != sizing.OverRequested || got.Sizes[1] < 2000 || got.Sizes[1] > 3000 || !got.Since.Equal(first) || got.Hours != 21 || !book.Written.Equal(f.now) {
+	if got == nil || got.Verdict != sizing.OverRequested || got.Sizes[1] < 2000 || got.Sizes[1] > 3000 ||
+		!got.Since.Equal(first) || got.Hours != 21 || !book.Written.Equal(f.now) {
 		t.Fatalf("%+v", got)
 	}
 
@@ -320,16 +329,19 @@ func TestAdvise(t *testing.T) {
 			t.Errorf("another namespace made %+v of %+v", rec, before[0])
 		}
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A37", Attack: "100 workloads of another namespace that grow without end", Outcome: abuse.Contained, Words: "the size stays " + got.Sizes[1].String()})
+	abuse.Report(t, abuse.Attempt{Threat: "A37", Attack: "100 workloads of another namespace that grow without end", Outcome: abuse.Contained,
+		Words: "the size stays " + got.Sizes[1].String()})
 }
 
 // TestAdviseAfterRollback: sizes that rest on days which a newer build wrote stay, but for a workload that is at risk meanwhile.
 func TestAdviseAfterRollback(t *testing.T) {
 	t.Parallel()
 	rec := func(name string, v sizing.Verdict, hours float64) advice.Recommendation {
-		return advice.Recommendation{Container: container("team-a", name), Verdict: v, Since: noon, Hours: hours, Sizes: [len(advice.Coverages)]api.MiB{1, 2, 3}}
+		return advice.Recommendation{Container: container("team-a", name), Verdict: v, Since: noon,
+			Hours: hours, Sizes: [len(advice.Coverages)]api.MiB{1, 2, 3}}
 	}
-	texts, _, err := advice.Encode(noon, []advice.Recommendation{rec("web", sizing.OverRequested, 300), rec("gone", sizing.Right, 300), rec("risk", sizing.Right, 300), rec("old", sizing.Right, 8)})
+	texts, _, err := advice.Encode(noon, []advice.Recommendation{rec("web", sizing.OverRequested, 300), rec("gone", sizing.Right, 300),
+		rec("risk", sizing.Right, 300), rec("old", sizing.Right, 8)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +351,8 @@ func TestAdviseAfterRollback(t *testing.T) {
 	}
 	got := map[string]string{}
 	little := &Record{Workloads: map[advice.Container]*Workload{container("team-a", "web"): {}}}
-	for _, r := range little.keepLonger([]advice.Recommendation{rec("web", sizing.NotEnoughHistory, 2), rec("risk", sizing.AtRisk, 2), rec("new", sizing.Idle, 7), rec("old", sizing.Idle, 9)}, before) {
+	for _, r := range little.keepLonger([]advice.Recommendation{rec("web", sizing.NotEnoughHistory, 2), rec("risk", sizing.AtRisk, 2),
+		rec("new", sizing.Idle, 7), rec("old", sizing.Idle, 9)}, before) {
 		got[r.Name] = fmt.Sprint(r.Verdict, r.Hours)
 	}
 	want := map[string]string{"web": "over-requested300", "gone": "right300", "risk": "at-risk2", "new": "idle7", "old": "idle9"}
@@ -349,12 +362,15 @@ func TestAdviseAfterRollback(t *testing.T) {
 
 	f := newFixture(t)
 	for i, text := range texts {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(advice.NamePrefix, i), Labels: map[string]string{advice.Label: "true"}}, Data: map[string]string{advice.Key: text}}
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(advice.NamePrefix, i),
+			Labels: map[string]string{advice.Label: "true"}},
+			Data: map[string]string{advice.Key: text}}
 		if _, err := f.client.CoreV1().ConfigMaps("gpuslice-system").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-peaks-2026-11-26", Labels: map[string]string{Label: "true"}}, BinaryData: map[string][]byte{dayKey: zipped(`{"v":2}`)}}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-peaks-2026-11-26", Labels: map[string]string{Label: "true"}},
+		BinaryData: map[string][]byte{dayKey: zipped(`{"v":2}`)}}
 	if _, err := f.client.CoreV1().ConfigMaps("gpuslice-system").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -373,18 +389,25 @@ func TestAdviseAfterRollback(t *testing.T) {
 func TestAdviseGrows(t *testing.T) {
 	t.Parallel()
 	web := container("team-a", "web")
-	known := advice.Recommendation{Container: web, Verdict: sizing.OverRequested, Since: noon, Hours: 300, Sizes: [len(advice.Coverages)]api.MiB{4400, 4500, 7000}}
+	known := advice.Recommendation{Container: web, Verdict: sizing.OverRequested, Since: noon, Hours: 300,
+		Sizes: [len(advice.Coverages)]api.MiB{4400, 4500, 7000}}
 	for name, tt := range map[string]struct {
 		known, seen advice.Recommendation
 		peak        float64
 		want        advice.Recommendation
 	}{
-		"less":                   {known, advice.Recommendation{Verdict: sizing.OverRequested, Hours: 20, Sizes: [...]api.MiB{4000, 4100, 0}}, 3900, known},
-		"more":                   {known, advice.Recommendation{Verdict: sizing.Right, Hours: 20, Sizes: [...]api.MiB{6000, 6500, 0}}, 5900, advice.Recommendation{Verdict: sizing.Right, Hours: 300, Sizes: [...]api.MiB{6000, 6500, 7000}}},
-		"all it is given":        {known, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20}, 6000, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20}},
-		"little, and flat":       {known, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20}, 4000, known},
-		"more, for a short time": {known, advice.Recommendation{Verdict: sizing.NotEnoughHistory, Hours: 2}, 6000, advice.Recommendation{Verdict: sizing.NotEnoughHistory, Hours: 2}},
-		"what had no size":       {advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 300}, advice.Recommendation{Verdict: sizing.Right, Hours: 20, Sizes: [...]api.MiB{6000, 6500, 0}}, 5900, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 300}},
+		"less": {known, advice.Recommendation{Verdict: sizing.OverRequested, Hours: 20, Sizes: [...]api.MiB{4000, 4100, 0}},
+			3900, known},
+		"more": {known, advice.Recommendation{Verdict: sizing.Right, Hours: 20, Sizes: [...]api.MiB{6000, 6500, 0}},
+			5900, advice.Recommendation{Verdict: sizing.Right, Hours: 300, Sizes: [...]api.MiB{6000, 6500, 7000}}},
+		"all it is given": {known, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20},
+			6000, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20}},
+		"little, and flat": {known, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 20}, 4000, known},
+		"more, for a short time": {known, advice.Recommendation{Verdict: sizing.NotEnoughHistory, Hours: 2},
+			6000, advice.Recommendation{Verdict: sizing.NotEnoughHistory, Hours: 2}},
+		"what had no size": {advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 300},
+			advice.Recommendation{Verdict: sizing.Right, Hours: 20, Sizes: [...]api.MiB{6000, 6500, 0}},
+			5900, advice.Recommendation{Verdict: sizing.TakesWhatIsGiven, Hours: 300}},
 	} {
 		tt.known.Container, tt.seen.Container, tt.want.Container = web, web, web
 		texts, _, err := advice.Encode(noon, []advice.Recommendation{tt.known})
@@ -448,7 +471,8 @@ func TestAdviseStopsMidway(t *testing.T) {
 		if err := write(noon.Add(time.Duration(n)*time.Hour), workloads); err != nil {
 			t.Fatal(err)
 		}
-		if book := f.book(); !book.Written.Equal(noon.Add(time.Duration(n)*time.Hour)) || len(book.Of("team-a")) != workloads || len(book.Texts) != len(f.maps()) {
+		if book := f.book(); !book.Written.Equal(noon.Add(time.Duration(n)*time.Hour)) ||
+			len(book.Of("team-a")) != workloads || len(book.Texts) != len(f.maps()) {
 			t.Fatalf("%d recommendations of %s in %v", len(book.Of("team-a")), book.Written, f.maps())
 		}
 	}

@@ -20,30 +20,41 @@ var at = metav1.NewTime(time.Unix(1_795_000_000, 0))
 func running() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "team-a", Name: "train", UID: "u1", ResourceVersion: "7", CreationTimestamp: at, DeletionTimestamp: &at, GenerateName: "dropped",
+			Namespace: "team-a", Name: "train", UID: "u1", ResourceVersion: "7",
+			CreationTimestamp: at, DeletionTimestamp: &at, GenerateName: "dropped",
 			Labels: map[string]string{"team": "a", "dropped": "x"},
 			Annotations: map[string]string{
 				api.AnnotationPromise: "p", api.AnnotationPlanned: "q", api.AnnotationSummary: "s", "dropped": "x",
 				api.AnnotationObserved: `{"state":"enforced","node":"node-1","containers":[]}`,
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Dropped", Name: "d", UID: "u2"}, {APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: "u3", Controller: new(true)}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "dropped"}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Dropped", Name: "d", UID: "u2"},
+				{APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: "u3", Controller: new(true)}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "dropped"}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "node-1", RuntimeClassName: new("nvidia"), ServiceAccountName: "dropped",
-			InitContainers: []corev1.Container{{Name: "guard", Image: "g", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{"dropped"}}},
-			Containers:     []corev1.Container{{Name: "trainer", Image: "t", Command: []string{"dropped"}, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("2")}}}},
+			InitContainers: []corev1.Container{
+				{Name: "guard", Image: "g", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{"dropped"}},
+			},
+			Containers: []corev1.Container{{Name: "trainer", Image: "t", Command: []string{"dropped"}, Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("2")},
+			}}},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "Evicted", Message: "m", StartTime: &at, HostIP: "dropped",
 			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 			},
 			InitContainerStatuses: []corev1.ContainerStatus{{
-				Name: "guard", Started: new(true), RestartCount: 2, Image: "dropped", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}},
-				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "w", StartedAt: at, FinishedAt: at, ContainerID: "dropped"}},
+				Name: "guard", Started: new(true), RestartCount: 2, Image: "dropped",
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled",
+					Message: "w", StartedAt: at, FinishedAt: at, ContainerID: "dropped"}},
 			}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "trainer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "trainer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}},
+			},
 		},
 	}
 }

@@ -23,7 +23,8 @@ func TestInformer(t *testing.T) {
 		ended.Name, ended.UID = "ended", "u2"
 		plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "plain", UID: "u3"}}
 		client := fake.NewClientset(ended, plain)
-		pods := NewInformer(Options{Client: client, Label: "team", Templates: func(p *corev1.Pod) Templates { return TemplatesOf([]string{"of-" + p.Name}) }})
+		pods := NewInformer(Options{Client: client, Label: "team",
+			Templates: func(p *corev1.Pod) Templates { return TemplatesOf([]string{"of-" + p.Name}) }})
 		var mu sync.Mutex
 		var gone []string
 		record := func(_ string, uid types.UID) { mu.Lock(); defer mu.Unlock(); gone = append(gone, string(uid)) }
@@ -120,7 +121,8 @@ func TestOnGone(t *testing.T) {
 
 func TestTemplates(t *testing.T) {
 	t.Parallel()
-	if got := TemplatesOf([]string{"b", "a", "b"}); !slices.Equal(got.List(), []string{"a", "b"}) || got != TemplatesOf([]string{"a", "b"}) || got.size() != len("a b") {
+	if got := TemplatesOf([]string{"b", "a", "b"}); !slices.Equal(got.List(), []string{"a", "b"}) ||
+		got != TemplatesOf([]string{"a", "b"}) || got.size() != len("a b") {
 		t.Errorf("%q, %d bytes", got.List(), got.size())
 	}
 	if got := TemplatesOf(nil); got != (Templates{}) || got.List() != nil || got.size() != 0 {

@@ -153,7 +153,9 @@ func TestExporter(t *testing.T) {
 			defer func() { f.end() }()
 			b := f.budget("namespace/team-a", 4096, "team-a")
 			r := holds(b, 1024)
-			r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 512}}}}
+			r.State.Reservations = []ledger.Reservation{
+				{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 512}}},
+			}
 			f.Report(r)
 			f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
 			f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
@@ -246,7 +248,8 @@ func TestExporter(t *testing.T) {
 				name := fmt.Sprintf("n-%05d", i)
 				f.Report(holds(f.budget("namespace/"+name, 1, name), 1))
 			}
-			for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unmanaged_pods": maxNamespaces, "gpuslice_namespace_charged_memory_byte_seconds_total": maxNamespaces} {
+			for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unmanaged_pods": maxNamespaces,
+				"gpuslice_namespace_charged_memory_byte_seconds_total": maxNamespaces} {
 				if n := f.count(name); n != want {
 					t.Errorf("%s: %d series", name, n)
 				}
@@ -281,7 +284,8 @@ func TestUnmanagedPods(t *testing.T) {
 			t.Fatalf("%d events, %v", len(events.Items), err)
 		}
 		e := events.Items[0]
-		if e.Reason != ReasonNotReviewed || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Pod" || !strings.Contains(e.Message, "whole devices (memory 24Gi, gpus 1); delete it") {
+		if e.Reason != ReasonNotReviewed || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Pod" ||
+			!strings.Contains(e.Message, "whole devices (memory 24Gi, gpus 1); delete it") {
 			t.Errorf("%+v", e)
 		}
 		creates := 0
@@ -297,7 +301,8 @@ func TestUnmanagedPods(t *testing.T) {
 }
 
 func ledgerOf(key, version string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: ledger.ObjectName(key), UID: types.UID(key), ResourceVersion: version,
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace,
+		Name: ledger.ObjectName(key), UID: types.UID(key), ResourceVersion: version,
 		Labels: map[string]string{ledger.Label: "true"}}, Data: map[string]string{"budget": key}}
 }
 
@@ -333,7 +338,8 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * sweepPeriod)
-		if got := strings.Join(f.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) || !strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
+		if got := strings.Join(f.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) ||
+			!strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
 			t.Errorf("left: %s", got)
 		}
 		time.Sleep(unusedTTL)

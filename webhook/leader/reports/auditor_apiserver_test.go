@@ -37,7 +37,8 @@ func TestAuditorOnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(applier.Manifest(t.Context(), "50-webhooks.yaml", withoutReviews), applier.Manifest(t.Context(), "20-rbac.yaml", ofChart)); err != nil {
+	if err := errors.Join(applier.Manifest(t.Context(), "50-webhooks.yaml", withoutReviews),
+		applier.Manifest(t.Context(), "20-rbac.yaml", ofChart)); err != nil {
 		t.Fatal(err)
 	}
 	config, err := server.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
@@ -54,13 +55,16 @@ func TestAuditorOnAPIServer(t *testing.T) {
 		if err := server.Namespace(t.Context(), namespace, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		p, problems := policyconfig.Parse("gpuslice-system/"+namespace, []byte("apiVersion: gpuslice.dev/v1\nenforcementMode: "+mode+"\nquota: {gpus: 1}\nnamespaces: {names: ["+namespace+"]}\n"))
+		p, problems := policyconfig.Parse("gpuslice-system/"+namespace,
+			[]byte("apiVersion: gpuslice.dev/v1\nenforcementMode: "+mode+"\nquota: {gpus: 1}\nnamespaces: {names: ["+namespace+"]}\n"))
 		if len(problems) > 0 {
 			t.Fatal(problems.ToAggregate())
 		}
 		book[namespace] = p
 		for name, limits := range map[string]corev1.ResourceList{"plain": nil, "one": gpus("1"), "two": gpus("1")} {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "busybox", Resources: corev1.ResourceRequirements{Limits: limits}}}}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "a", Image: "busybox", Resources: corev1.ResourceRequirements{Limits: limits}}},
+			}}
 			if _, err := server.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -121,9 +125,12 @@ func deniesOtherReports(t *testing.T, webhook *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": APIVersion, "kind": "Report", "metadata": map[string]any{"name": "other"}, "source": "x"}}
+	other := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": APIVersion, "kind": "Report", "metadata": map[string]any{"name": "other"}, "source": "x"},
+	}
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := client.Resource(resourceOfReports).Namespace("team-a").Create(ctx, other, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.Resource(resourceOfReports).Namespace("team-a").Create(ctx, other,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "gpuslice-own-reports"), nil
 	})
 	if err != nil {
@@ -135,7 +142,8 @@ var resourceOfReports = schema.GroupVersionResource{Group: "openreports.io", Ver
 
 // withoutReviews leaves the webhook configurations without anybody who answers: they say of which namespaces pods are reviewed.
 func withoutReviews(manifest []byte) []byte {
-	return bytes.ReplaceAll(bytes.ReplaceAll(manifest, []byte("failurePolicy: Fail"), []byte("failurePolicy: Ignore")), []byte("timeoutSeconds: 10"), []byte("timeoutSeconds: 1"))
+	return bytes.ReplaceAll(bytes.ReplaceAll(manifest, []byte("failurePolicy: Fail"), []byte("failurePolicy: Ignore")),
+		[]byte("timeoutSeconds: 10"), []byte("timeoutSeconds: 1"))
 }
 
 // ofChart is a manifest with the lines that the chart adds where the leader audits.

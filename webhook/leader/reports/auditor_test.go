@@ -65,7 +65,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	case a.absent:
 		status, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","code":404,"reason":"NotFound"}`
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 // part is the part of a list that a request asks for.
@@ -88,7 +89,8 @@ func audits(t *testing.T, of *answers, namespaces ...string) *Auditor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, problems := policyconfig.Parse("gpuslice-system/p", []byte("apiVersion: gpuslice.dev/v1\nenforcementMode: audit\nquota: {gpus: 1, budget: all}\nnamespaces: {names: [a]}\n"))
+	p, problems := policyconfig.Parse("gpuslice-system/p",
+		[]byte("apiVersion: gpuslice.dev/v1\nenforcementMode: audit\nquota: {gpus: 1, budget: all}\nnamespaces: {names: [a]}\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
@@ -110,7 +112,8 @@ func audits(t *testing.T, of *answers, namespaces ...string) *Auditor {
 // living is a pod that requests GPUs.
 func living(namespace, name, gpus string, created int) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q,"uid":%q,"creationTimestamp":"2026-01-01T00:00:%02dZ"},
-		"spec":{"containers":[{"name":"a","image":"busybox","resources":{"limits":{"nvidia.com/gpu":%q}}}]}}`, namespace, name, namespace+name, created, gpus)
+		"spec":{"containers":[{"name":"a","image":"busybox","resources":{"limits":{"nvidia.com/gpu":%q}}}]}}`,
+		namespace, name, namespace+name, created, gpus)
 }
 
 // TestSharedBudget reads each namespace of a budget once, and counts the quota over all.
@@ -130,7 +133,8 @@ func TestSharedBudget(t *testing.T) {
 		}
 	}
 	if len(of.written) != 100 || of.written["team-7"].Summary[failed] != 1 || of.written["team-9"].Summary[failed] != 0 {
-		t.Errorf("of two pods of which the budget has room for the older: %d reports, %v, %v", len(of.written), of.written["team-7"], of.written["team-9"])
+		t.Errorf("of two pods of which the budget has room for the older: %d reports, %v, %v",
+			len(of.written), of.written["team-7"], of.written["team-9"])
 	}
 }
 
@@ -138,7 +142,8 @@ func TestSharedBudget(t *testing.T) {
 // others. Neither takes room in the quota: enforce lets neither in.
 func TestOddPods(t *testing.T) {
 	t.Parallel()
-	of := &answers{pods: map[string][]string{"a": {living("a", "costly", "10e9999999", 1), living("a", "odd", "1", 1), living("a", "plain", "0", 1),
+	of := &answers{pods: map[string][]string{"a": {living("a", "costly", "10e9999999", 1),
+		living("a", "odd", "1", 1), living("a", "plain", "0", 1),
 		living("a", "one", "1", 2), living("a", "two", "2", 2)}}}
 	a := audits(t, of, "a")
 	inputOf := a.reader.InputOf
@@ -194,8 +199,10 @@ func TestPages(t *testing.T) {
 func TestForget(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "1", Annotations: map[string]string{"a": long}, Labels: map[string]string{"l": "x", "gpuslice.dev/memory": long},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: long}}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Command: []string{long}}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "1", Annotations: map[string]string{"a": long},
+		Labels:        map[string]string{"l": "x", "gpuslice.dev/memory": long},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: long}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Command: []string{long}}}}}
 	p := Evaluate(policies.Input{Policy: &policyconfig.Policy{EnforcementMode: api.EnforceAudit}}, pod)
 	p.Forget()
 	text, err := json.Marshal([]any{p.Pod, p.in.Pod, p.in.Claims, p.in.LimitRanges, p.Decision, p.holding, p.subject})
@@ -211,7 +218,8 @@ func TestForget(t *testing.T) {
 func TestUnreadablePods(t *testing.T) {
 	t.Parallel()
 	pod := func(name, container, more string) string {
-		return fmt.Sprintf(`{"metadata":{"namespace":"a","name":%q,"labels":{%s}},"spec":{"containers":[{"name":"a","image":"busybox"%s}]}}`, name, more, container)
+		return fmt.Sprintf(`{"metadata":{"namespace":"a","name":%q,"labels":{%s}},"spec":{"containers":[{"name":"a","image":"busybox"%s}]}}`,
+			name, more, container)
 	}
 	many := `,"env":[` + strings.TrimSuffix(strings.Repeat(`{"name":"VARIABLE"},`, 20_001), ",") + "]"
 	of := &answers{pods: map[string][]string{"a": {
@@ -219,7 +227,8 @@ func TestUnreadablePods(t *testing.T) {
 		pod("large-gpu", many+`,"resources":{"limits":{"nvidia.com/gpu":"1"}}`, ""),
 		pod("large-init-gpu", `}],"initContainers":[{"name":"b"`+many+`,"resources":{"requests":{"nvidia.com/mig-1g.5gb":"1"}}`, ""),
 		pod("large-label", many, `"gpuslice.dev/memory":"4Gi"`),
-		pod("large-lookalike", many+`,"command":["nvidia.com/gpu"],"resources":{"limits":{"cpu":"1"},"x":{"nvidia.com/gpu":"1"}}`, `"x":"gpuslice.dev/memory"`),
+		pod("large-lookalike", many+`,"command":["nvidia.com/gpu"],"resources":{"limits":{"cpu":"1"},"x":{"nvidia.com/gpu":"1"}}`,
+			`"x":"gpuslice.dev/memory"`),
 		pod("costly", `,"resources":{"limits":{"cpu":"1e9999999"}}`, ""),
 		pod("costly-gpu", `,"resources":{"limits":{"nvidia.com/gpu":"1e9999999"}}`, ""),
 		pod("odd", `,"ports":"`+strings.Repeat("x", 5000)+`"`, ""),
@@ -262,11 +271,14 @@ func TestRun(t *testing.T) {
 		want     []time.Duration // after the start
 	}{
 		"a cluster that is known": {time.Hour, 0, []time.Duration{5 * time.Minute, 65 * time.Minute}},
-		"a cluster that is known later": {time.Hour, 2, []time.Duration{5 * time.Minute, 5*time.Minute + 30*time.Second, 6*time.Minute + 30*time.Second,
-			66*time.Minute + 30*time.Second}},
-		"a short interval": {time.Minute, 3, []time.Duration{5 * time.Minute, 5*time.Minute + 30*time.Second, 6*time.Minute + 30*time.Second, 7*time.Minute + 30*time.Second}},
-		"for long": {24 * time.Hour, 8, []time.Duration{300 * time.Second, 330 * time.Second, 390 * time.Second, 510 * time.Second, 750 * time.Second,
-			1230 * time.Second, 1830 * time.Second, 2430 * time.Second}},
+		"a cluster that is known later": {time.Hour, 2,
+			[]time.Duration{5 * time.Minute, 5*time.Minute + 30*time.Second, 6*time.Minute + 30*time.Second,
+				66*time.Minute + 30*time.Second}},
+		"a short interval": {time.Minute, 3,
+			[]time.Duration{5 * time.Minute, 5*time.Minute + 30*time.Second, 6*time.Minute + 30*time.Second, 7*time.Minute + 30*time.Second}},
+		"for long": {24 * time.Hour, 8,
+			[]time.Duration{300 * time.Second, 330 * time.Second, 390 * time.Second, 510 * time.Second, 750 * time.Second,
+				1230 * time.Second, 1830 * time.Second, 2430 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,8 @@ func TestLargePods(t *testing.T) {
 		first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 		list := corev1.PodList{}
 		for i := first; i < min(first+limit, pods); i++ {
-			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("p", i), Annotations: map[string]string{"a": strings.Repeat("x", 500<<10)}}})
+			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("p", i),
+				Annotations: map[string]string{"a": strings.Repeat("x", 500<<10)}}})
 		}
 		if first+limit < pods {
 			list.Continue = strconv.Itoa(first + limit)
@@ -44,10 +45,11 @@ func TestLargePods(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	r := Reader{Client: client.CoreV1().RESTClient(), PageSize: podsPerPage, InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
-		read++
-		return policies.Input{Namespace: api.Namespace{Name: "team-a"}}, nil
-	}}
+	r := Reader{Client: client.CoreV1().RESTClient(), PageSize: podsPerPage,
+		InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
+			read++
+			return policies.Input{Namespace: api.Namespace{Name: "team-a"}}, nil
+		}}
 	if err := r.Each(t.Context(), "team-a", func(Pod) {}); err != nil || read != pods {
 		t.Errorf("%d of %d pods: %v", read, pods, err)
 	}

@@ -15,7 +15,8 @@ func TestReportOf(t *testing.T) {
 	t.Parallel()
 	var subjects []Subject
 	for i := range 3000 {
-		subjects = append(subjects, Subject{"Pod", fmt.Sprint("p-", i), []string{passed, failed, skipped}[i%3], "quota", strings.Repeat("🙂", 4000)})
+		subjects = append(subjects,
+			Subject{"Pod", fmt.Sprint("p-", i), []string{passed, failed, skipped}[i%3], "quota", strings.Repeat("🙂", 4000)})
 	}
 	subjects = append(subjects, Subject{Kind: "Deployment", Name: "d", Result: erred, Message: "it has no template"})
 	r := Of("team-a", "gpuslice-system/team-a", subjects, time.Unix(1e9, 0))

@@ -45,7 +45,8 @@ func (f *fixture) recommend(namespace, name string, v sizing.Verdict, age time.D
 	if _, err := f.client.AppsV1().Deployments(namespace).Create(f.Context(), d, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
-	f.all = append(f.all, advice.Recommendation{Container: advice.Container{Namespace: namespace, Owner: advice.Owner{Kind: "Deployment", Name: name}, Container: "main"},
+	f.all = append(f.all, advice.Recommendation{Container: advice.Container{Namespace: namespace,
+		Owner: advice.Owner{Kind: "Deployment", Name: name}, Container: "main"},
 		Verdict: v, Since: time.Now().Add(-age), Hours: 240, Slice: 16 << 10, Sizes: [len(advice.Coverages)]api.MiB{5000, 6100, 0}})
 }
 
@@ -60,12 +61,13 @@ func (f *fixture) lead(d time.Duration) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	w := New(Options{Client: f.client, Advice: func() *advice.Book { return book }, Log: logr.Discard(), Governed: func() (all []governed.Namespace, err error) {
-		for name, p := range f.policies {
-			all = append(all, governed.Namespace{Name: name, Policy: p})
-		}
-		return all, nil
-	}})
+	w := New(Options{Client: f.client, Advice: func() *advice.Book { return book }, Log: logr.Discard(),
+		Governed: func() (all []governed.Namespace, err error) {
+			for name, p := range f.policies {
+				all = append(all, governed.Namespace{Name: name, Policy: p})
+			}
+			return all, nil
+		}})
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(period) {
 		w.pass(f.Context())
 	}
@@ -95,14 +97,18 @@ func TestSuggestions(t *testing.T) {
 		want      int
 		message   string
 	}{
-		{"over-requested for a week", "team-a", sizing.OverRequested, oversized, time.Hour, nil, 1, `GPUSliceOverRequested container main requests 16Gi of GPU memory, and 6Gi is enough by 240 hours of history: write the label gpuslice.dev/memory: "6Gi"`},
+		{"over-requested for a week", "team-a", sizing.OverRequested, oversized, time.Hour, nil, 1,
+			`GPUSliceOverRequested container main requests 16Gi of GPU memory, and 6Gi is enough by 240 hours of history: write the label gpuslice.dev/memory: "6Gi"`},
 		{"over-requested for less", "team-a", sizing.OverRequested, oversized - 3*time.Hour, time.Hour, nil, 0, ""},
 		{"for a week in an hour", "team-a", sizing.OverRequested, oversized - 3*time.Hour, 4 * time.Hour, nil, 1, ""},
-		{"at risk at once", "team-a", sizing.AtRisk, 0, time.Hour, nil, 1, "GPUSliceAtRisk container main may exceed its slice of 16Gi: it came near it"},
-		{"at risk, and more is enough", "team-a", sizing.AtRisk, 0, time.Hour, func(f *fixture) { f.all[0].Slice = 4096 }, 1, `slice of 4Gi: 240 hours of history recommend 6Gi; write the label gpuslice.dev/memory: "6Gi"`},
+		{"at risk at once", "team-a", sizing.AtRisk, 0, time.Hour, nil, 1,
+			"GPUSliceAtRisk container main may exceed its slice of 16Gi: it came near it"},
+		{"at risk, and more is enough", "team-a", sizing.AtRisk, 0, time.Hour, func(f *fixture) { f.all[0].Slice = 4096 },
+			1, `slice of 4Gi: 240 hours of history recommend 6Gi; write the label gpuslice.dev/memory: "6Gi"`},
 		{"once a day while it lasts", "team-a", sizing.AtRisk, 0, 70 * time.Hour, nil, 3, ""},
 		{"right", "team-a", sizing.Right, oversized, time.Hour, nil, 0, ""},
-		{"what rounding costs takes all of it", "team-a", sizing.OverRequested, oversized, time.Hour, func(f *fixture) { f.all[0].Slice = 6 << 10 }, 0, ""},
+		{"what rounding costs takes all of it", "team-a", sizing.OverRequested, oversized, time.Hour,
+			func(f *fixture) { f.all[0].Slice = 6 << 10 }, 0, ""},
 		{"where policy does not suggest", "team-b", sizing.AtRisk, 0, time.Hour, nil, 0, ""},
 		{"where the policy cannot be read", "broken", sizing.AtRisk, 0, time.Hour, nil, 0, ""},
 		{"of a workload that is gone", "team-a", sizing.AtRisk, 0, time.Hour, func(f *fixture) { f.all[0].Name = "gone" }, 0, ""},

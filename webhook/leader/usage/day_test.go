@@ -141,11 +141,13 @@ func TestDayBounds(t *testing.T) {
 	}
 	long := strings.Repeat("x", 63)
 	for i := range 3000 {
-		add(Key{Namespace: "hostile" + long[7:], Pool: strings.Repeat("p", maxName), Label: fmt.Sprintf("%s/%s=%d", strings.Repeat("k", 253), long, i)})
+		add(Key{Namespace: "hostile" + long[7:], Pool: strings.Repeat("p", maxName),
+			Label: fmt.Sprintf("%s/%s=%d", strings.Repeat("k", 253), long, i)})
 	}
 	for i := range 200 {
 		for j := range 60 {
-			add(Key{Namespace: fmt.Sprintf("%s%03d", long[3:], i), Pool: strings.Repeat("p", maxName), Label: fmt.Sprintf("%s/%s=%s%02d", strings.Repeat("k", 253), long, long[2:], j)})
+			add(Key{Namespace: fmt.Sprintf("%s%03d", long[3:], i), Pool: strings.Repeat("p", maxName),
+				Label: fmt.Sprintf("%s/%s=%s%02d", strings.Repeat("k", 253), long, long[2:], j)})
 		}
 	}
 	for i := range 3000 {
@@ -212,7 +214,8 @@ func TestDaySpans(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"v":2,"from":"2026-11-22T00:00:00Z","until":"2026-11-22T00:00:00Z"}`,
-		`{"v":1,"from":"2026-11-22T10:00:00Z","until":"2026-11-22T09:00:00Z"}`, `{"v":1,"from":"2026-11-22T10:00:00Z","until":"2026-11-24T09:00:00Z"}`,
+		`{"v":1,"from":"2026-11-22T10:00:00Z","until":"2026-11-22T09:00:00Z"}`,
+		`{"v":1,"from":"2026-11-22T10:00:00Z","until":"2026-11-24T09:00:00Z"}`,
 		strings.Repeat(" ", maxText) + "{}"} {
 		if d, err := decode(text); err == nil {
 			t.Errorf("%.40q is read as %v", text, d)

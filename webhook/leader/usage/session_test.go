@@ -40,14 +40,19 @@ type life struct {
 
 // podAt is the pod as it is at a time.
 func (l *life) podAt(at Second) *podcache.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid), Annotations: map[string]string{api.AnnotationPromise: "{}"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid),
+		Annotations: map[string]string{api.AnnotationPromise: "{}"}}}
 	if at >= l.from {
 		pod.Spec.NodeName = l.Pool
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.from.Time())}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.from.Time())},
+		}
 	}
 	if at >= l.until && !l.forced {
 		pod.Status.Phase = corev1.PodSucceeded
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.until.Time())}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.until.Time())}}},
+		}
 	}
 	kept, err := podcache.Of(pod, "")
 	if err != nil {
@@ -133,7 +138,8 @@ func (w *world) counted(t *testing.T) (sums, unsure map[Key]Amount, from, until 
 // randomLives are lives within an hour and a half around now.
 func (w *world) randomLives(random *rand.Rand) {
 	for i := range 12 {
-		l := &life{Key: Key{Namespace: fmt.Sprint("team-", random.IntN(2)), Pool: fmt.Sprint("pool-", random.IntN(2))}, uid: strconv.Itoa(i), rate: Amount{Memory: 1 << 10}}
+		l := &life{Key: Key{Namespace: fmt.Sprint("team-", random.IntN(2)), Pool: fmt.Sprint("pool-", random.IntN(2))},
+			uid: strconv.Itoa(i), rate: Amount{Memory: 1 << 10}}
 		l.from = w.now + Second(random.IntN(5000)) - 1000
 		l.until = l.from + 1 + Second(random.IntN(2500))
 		l.deleted = l.until + Second(random.IntN(2)*random.IntN(400))
@@ -218,7 +224,8 @@ func TestCountedIsHeld(t *testing.T) {
 				t.Errorf("seed %d: %v: %d is missing, and no time is unread", seed, k, lost.Memory>>10)
 			}
 		}
-		if seed%3 == 0 && (len(unread) > 0 || len(unsure) != 0 && slices.ContainsFunc(slices.Collect(maps.Values(unsure)), func(a Amount) bool { return a != Amount{} })) {
+		if seed%3 == 0 && (len(unread) > 0 ||
+			len(unsure) != 0 && slices.ContainsFunc(slices.Collect(maps.Values(unsure)), func(a Amount) bool { return a != Amount{} })) {
 			t.Errorf("seed %d: a leader watched all the time, and %v is unread", seed, unread)
 		}
 		if until-from < named {
@@ -260,12 +267,13 @@ func TestMissedPods(t *testing.T) {
 	}
 }
 
-// TestWithoutSlice: a pod without a promise is counted, under the resource's name until the pool of its node is known, and from then on in that
-// pool, also once the node is gone. So is one whose promise is not to be trusted.
+// TestWithoutSlice: a pod without a promise is counted, under the resource's name until the pool of its node is known, and from then on in
+// that pool, also once the node is gone. So is one whose promise is not to be trusted.
 func TestWithoutSlice(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
 	for _, uid := range []string{"whole", "free"} {
-		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+		w.lives = append(w.lives,
+			&life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
 	}
 	s := w.leader()
 	s.PromiseOf = func(*corev1.Pod) *promise.Promise { return nil }
@@ -284,7 +292,8 @@ func TestWithoutSlice(t *testing.T) {
 	}
 	got := fmt.Sprint(s.last.Lines)
 	want := fmt.Sprint([]Line{
-		{Key: Key{Namespace: "team-a", Pool: "a100"}, Held: Amount{Memory: 1 << 10, Devices: DeviceUnits}.times(120), Open: Amount{Memory: 1 << 10, Devices: DeviceUnits}},
+		{Key: Key{Namespace: "team-a", Pool: "a100"},
+			Held: Amount{Memory: 1 << 10, Devices: DeviceUnits}.times(120), Open: Amount{Memory: 1 << 10, Devices: DeviceUnits}},
 		{Key: Key{Namespace: "team-a", Pool: api.ResourceGPU}, Held: Amount{Memory: 1 << 10, Devices: DeviceUnits}.times(60 - settle)},
 	})
 	if got != want {
@@ -296,7 +305,8 @@ func TestWithoutSlice(t *testing.T) {
 func TestOddPod(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
 	for _, uid := range []string{"plain", "odd"} {
-		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+		w.lives = append(w.lives,
+			&life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
 	}
 	s := w.leader()
 	promiseOf := s.PromiseOf
@@ -319,7 +329,8 @@ func TestOddPod(t *testing.T) {
 func TestHandlersDoNotWait(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
 	for _, uid := range []string{"first", "second"} {
-		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+		w.lives = append(w.lives,
+			&life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
 	}
 	w.lives[1].deleted = noon // it is not listed
 	s := w.leader()
@@ -403,7 +414,8 @@ func TestNewerDay(t *testing.T) {
 	maps := w.client.CoreV1().ConfigMaps("gpuslice-system")
 	text := `{"v":2,"from":"2026-11-18T00:00:00Z","until":"2026-11-18T00:00:00Z"}`
 	name := nameOf(noon)
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}, Data: map[string]string{dayKey: text}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{Label: "true"}}, Data: map[string]string{dayKey: text}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := w.leader()
@@ -433,7 +445,8 @@ func TestPrune(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
 	s := w.leader()
 	s.KeepDays = 2
-	names := []string{nameOf(noon - 400*dayLength), nameOf(noon - 3*dayLength), nameOf(noon - 2*dayLength), nameOf(noon), "gpuslice-usage-mine", "other"}
+	names := []string{nameOf(noon - 400*dayLength), nameOf(noon - 3*dayLength),
+		nameOf(noon - 2*dayLength), nameOf(noon), "gpuslice-usage-mine", "other"}
 	for _, name := range names {
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}}
 		if _, err := s.store.Client.CoreV1().ConfigMaps("gpuslice-system").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {

@@ -67,7 +67,9 @@ func TestUsageOnAPIServer(t *testing.T) {
 
 	maps := client.CoreV1().ConfigMaps(api.SystemNamespace)
 	for _, name := range []string{nameOf(noon - 500*dayLength), "policies"} {
-		if _, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}}, metav1.CreateOptions{}); err != nil {
+		if _, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
