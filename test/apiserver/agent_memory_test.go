@@ -53,12 +53,14 @@ func TestAgentAmongLargePods(t *testing.T) {
 	for name, feature := range map[string]string{"a streamed list": "true", "a list in pages": "false"} {
 		t.Run(name, func(t *testing.T) {
 			peak, took := s.startAgent(t, binary, library, "KUBE_FEATURE_WatchListClient="+feature)
-			t.Logf("%s of %d + %d pods of 1 MB: ready after %s, at most %d MiB", name, largePods, largePods, took.Round(100*time.Millisecond), peak>>20)
+			t.Logf("%s of %d + %d pods of 1 MB: ready after %s, at most %d MiB", name, largePods,
+				largePods, took.Round(100*time.Millisecond), peak>>20)
 			if peak > mostOfLimit {
 				t.Errorf("it took %d MiB of its limit of %d MiB", peak>>20, agentLimit>>20)
 			}
-			abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "fill a node with pods of 1 MB, then have its agent start: " + name, Outcome: abuse.Contained,
-				Words: fmt.Sprintf("it is ready, and has taken less than %d MiB", mostOfLimit>>20)})
+			abuse.Report(t,
+				abuse.Attempt{Threat: "A9", Attack: "fill a node with pods of 1 MB, then have its agent start: " + name, Outcome: abuse.Contained,
+					Words: fmt.Sprintf("it is ready, and has taken less than %d MiB", mostOfLimit>>20)})
 		})
 	}
 }

@@ -33,17 +33,21 @@ func TestAgentAccount(t *testing.T) {
 		}
 		bound, unbound := s.agentOf(t, "gpu-1"), s.agentOf(t, "")
 		leaseOf := func(name, holder string) *coordinationv1.Lease {
-			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(30))}}
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(30))}}
 		}
 		hold := func(c kubernetes.Interface, l *coordinationv1.Lease) error {
 			_, err := c.CoordinationV1().Leases(api.SystemNamespace).Create(t.Context(), l, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		}
 		tell := func(c kubernetes.Interface, change func(*corev1.Event)) error {
-			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
-				Reason: "GPUSliceTerminated", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "gpuslice", Host: "gpu-1"}}
+			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"},
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
+				Reason:         "GPUSliceTerminated", Type: corev1.EventTypeWarning,
+				Source: corev1.EventSource{Component: "gpuslice", Host: "gpu-1"}}
 			change(e)
-			_, err := c.CoreV1().Events(cmp.Or(e.Namespace, "team-a")).Create(t.Context(), e, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := c.CoreV1().Events(cmp.Or(e.Namespace, "team-a")).Create(t.Context(), e,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		}
 		onNode := func(name string) func(*corev1.Event) {
@@ -51,14 +55,17 @@ func TestAgentAccount(t *testing.T) {
 				e.Namespace, e.InvolvedObject = "default", corev1.ObjectReference{Kind: "Node", Name: name}
 			}
 		}
-		others := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "others"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
-			Reason: "Evicted", Source: corev1.EventSource{Component: "kubelet", Host: "gpu-1"}}
+		others := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "others"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
+			Reason:         "Evicted",
+			Source:         corev1.EventSource{Component: "kubelet", Host: "gpu-1"}}
 		if _, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), others, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		changeEvent := func(c kubernetes.Interface) error {
 			change := []byte(`{"reason":"GPUSliceEnforcing","source":{"component":"gpuslice","host":"gpu-1"}}`)
-			_, err := c.CoreV1().Events("team-a").Patch(t.Context(), others.Name, types.MergePatchType, change, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := c.CoreV1().Events("team-a").Patch(t.Context(), others.Name, types.MergePatchType, change,
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		}
 		inForce := func(ctx context.Context) (bool, error) {
@@ -91,7 +98,8 @@ func TestAgentAccount(t *testing.T) {
 				t.Errorf("%s: %v", name, c.err)
 			}
 		}
-		if _, err := bound.CoreV1().Pods("team-a").Create(t.Context(), gpuPod("p"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		if _, err := bound.CoreV1().Pods("team-a").Create(t.Context(), gpuPod("p"), metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("it makes a pod: %v", err)
 		}
 		if _, err := bound.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=gpu-1"}); err != nil {
@@ -109,7 +117,8 @@ func TestGuardedResource(t *testing.T) {
 		}
 		create := func(name, quantity string, init bool) error {
 			asked := corev1.ResourceList{limits.GuardedResource: resource.MustParse(quantity)}
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a"}}}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a"}}}}
 			c := corev1.Container{Name: name, Image: "a", Resources: corev1.ResourceRequirements{Limits: asked}}
 			if init {
 				p.Spec.InitContainers = []corev1.Container{c}
@@ -135,7 +144,8 @@ func TestGuardedResource(t *testing.T) {
 				t.Errorf("%s of %s: %v", c.quantity, c.name, err)
 			}
 			if c.denied && err != nil {
-				abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "take what an agent offers to guarded pods, " + c.quantity + " in " + c.name, Outcome: abuse.Denied, Words: err.Error()})
+				abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "take what an agent offers to guarded pods, " + c.quantity + " in " + c.name,
+					Outcome: abuse.Denied, Words: err.Error()})
 			}
 		}
 	})
@@ -150,17 +160,20 @@ func (s *bare) agentOf(t *testing.T, nodeName string) kubernetes.Interface {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))}}
 	if nodeName != "" {
-		n, err := s.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+		n, err := s.Client.CoreV1().Nodes().Create(t.Context(),
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 	}
-	got, err := s.Client.CoreV1().ServiceAccounts(api.SystemNamespace).CreateToken(t.Context(), "gpuslice-agent", request, metav1.CreateOptions{})
+	got, err := s.Client.CoreV1().ServiceAccounts(api.SystemNamespace).CreateToken(t.Context(),
+		"gpuslice-agent", request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.Config.Host, BearerToken: got.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: s.Config.CAFile}})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.Config.Host, BearerToken: got.Status.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: s.Config.CAFile}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,12 +37,14 @@ func TestA10(t *testing.T) {
 			if got := imageOf(after, limits.GuardContainer); got == "" || got != imageOf(before, limits.GuardContainer) {
 				t.Errorf("%s: the guard's image is %q", what, got)
 			}
-			if after.Annotations[api.AnnotationPromise] != before.Annotations[api.AnnotationPromise] || after.Annotations[api.AnnotationObserved] == "x" {
+			if after.Annotations[api.AnnotationPromise] != before.Annotations[api.AnnotationPromise] ||
+				after.Annotations[api.AnnotationObserved] == "x" {
 				t.Errorf("%s: the annotations are %v", what, after.Annotations)
 			}
 			a.contained("change "+what+" of a live pod", "restored")
 		}
-		_, err := pods.Patch(t.Context(), "train", types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
+		_, err := pods.Patch(t.Context(), "train", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
 		deniedByUs(t, "a label of ours", err, "delete the pod and create it again")
 		a.reportDenial("change a label of a live pod", err)
 	})
@@ -85,7 +87,8 @@ func TestA11(t *testing.T) {
 			t.Errorf("its variables are %v", env)
 		}
 		a.contained("ephemeral container with visible devices", "NVIDIA_VISIBLE_DEVICES=void")
-		second := strings.Replace(strings.Replace(plain, "debugger", "second", 1), `,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]`, "", 1)
+		second := strings.Replace(strings.Replace(plain, "debugger", "second", 1),
+			`,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]`, "", 1)
 		if pod, err = add(operator, second); err != nil || len(pod.Spec.EphemeralContainers) != 2 {
 			t.Errorf("a second one, beside the first: %v", err)
 		}
@@ -174,10 +177,12 @@ func TestA18(t *testing.T) {
 		a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
 		plain := slice("", "", "")
 		for what, manifest := range map[string]string{
-			"digits of another script":    strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"a\": {\"memory\": \"４Gi\"}}'}\n", 1),
-			"a container's name in Greek": strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"α\": {\"memory\": \"4Gi\"}}'}\n", 1),
-			"a word in another case":      strings.Replace(plain, "gpuslice.dev/memory: 4Gi", "gpuslice.dev/share: Disabled", 1),
-			"a unit in another case":      strings.Replace(plain, "4Gi", "4gi", 1),
+			"digits of another script": strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n",
+				"  annotations: {gpuslice.dev/containers: '{\"a\": {\"memory\": \"４Gi\"}}'}\n", 1),
+			"a container's name in Greek": strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n",
+				"  annotations: {gpuslice.dev/containers: '{\"α\": {\"memory\": \"4Gi\"}}'}\n", 1),
+			"a word in another case": strings.Replace(plain, "gpuslice.dev/memory: 4Gi", "gpuslice.dev/share: Disabled", 1),
+			"a unit in another case": strings.Replace(plain, "4Gi", "4gi", 1),
 		} {
 			_, err := a.create("like", manifest)
 			deniedByUs(t, what, err, "")
@@ -192,7 +197,8 @@ func TestA18(t *testing.T) {
 
 func TestA19(t *testing.T) {
 	t.Run("namespace with an exempting label", func(t *testing.T) {
-		labels := map[string]string{"gpuslice.dev/ignore": "true", "gpuslice.dev/webhook": "disabled", "admission.gatekeeper.sh/ignore": "x", "control-plane": "x"}
+		labels := map[string]string{"gpuslice.dev/ignore": "true", "gpuslice.dev/webhook": "disabled",
+			"admission.gatekeeper.sh/ignore": "x", "control-plane": "x"}
 		a := attacker(t, "", labels)
 		if pod := a.made("train", slice("", "", "")); !sliced(pod) {
 			t.Error("a label of the namespace keeps the webhook away")
@@ -205,7 +211,8 @@ func TestA26(t *testing.T) {
 	t.Run("forged records of a pod without a slice", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		forged := `gpuslice.dev/observed: '{"state":"holds","tier":"hardware"}', gpuslice.dev/planned: '{"tier":"hardware"}'`
-		pod := a.made("forged", "metadata:\n  annotations: {"+forged+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: {limits: {nvidia.com/gpu.shared: 1}}}\n")
+		pod := a.made("forged", "metadata:\n  annotations: {"+forged+
+			"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: {limits: {nvidia.com/gpu.shared: 1}}}\n")
 		change := []byte(`{"metadata":{"annotations":{"gpuslice.dev/observed":"{}","gpuslice.dev/planned":"{}"}}}`)
 		live, err := a.client.CoreV1().Pods(a.namespace).Patch(t.Context(), "forged", types.MergePatchType, change, metav1.PatchOptions{})
 		if err != nil {
@@ -230,7 +237,8 @@ func (a *tenant) withoutMutation() {
 			a.t.Fatal(err)
 		}
 		selector := live.Webhooks[0].NamespaceSelector
-		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
+		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions,
+			func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
 		if out {
 			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
 				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.namespace}})
@@ -249,9 +257,12 @@ func TestA26Unmutated(t *testing.T) {
 	t.Run("forged records, while the mutating webhook is not called", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		a.withoutMutation()
-		for name, annotation := range map[string]string{"observed": `gpuslice.dev/observed: '{"tier":"hardware"}'`, "planned": `gpuslice.dev/planned: '{"tier":"hardware"}'`} {
+		for name, annotation := range map[string]string{"observed": `gpuslice.dev/observed: '{"tier":"hardware"}'`,
+			"planned": `gpuslice.dev/planned: '{"tier":"hardware"}'`} {
 			for kind, resources := range map[string]string{"shared": "{limits: {nvidia.com/gpu.shared: 1}}", "none": "{}"} {
-				a.denied(name+"-"+kind, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n", "annotations reserved for gpuslice")
+				a.denied(name+"-"+kind,
+					"metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n",
+					"annotations reserved for gpuslice")
 			}
 		}
 	})
@@ -278,7 +289,8 @@ func TestA30(t *testing.T) {
 		a := attacker(t, "quota: {memory: 4Gi}", nil)
 		a.made("held", slice("", "  finalizers: [example.test/hold]\n", ""))
 		pods := a.client.CoreV1().Pods(a.namespace)
-		_, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+		_, err := pods.Patch(t.Context(), "held", types.MergePatchType,
+			[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("who may edit may write a pod's status: %v", err)
 		}
@@ -286,7 +298,8 @@ func TestA30(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.denied("next", slice("", "", ""), "exceeded quota")
-		if _, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := pods.Patch(t.Context(), "held", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 			t.Errorf("its finalizer cannot go: %v", err)
 		}
 	})
@@ -305,17 +318,21 @@ func TestA32(t *testing.T) {
 
 // claimedGPU claims a device of a class by its template.
 func claimedGPU(template string) string {
-	return "spec:\n  resourceClaims: [{name: c, resourceClaimTemplateName: " + template + "}]\n  containers:\n  - {name: a, image: x, resources: {claims: [{name: c}]}}\n"
+	return "spec:\n  resourceClaims: [{name: c, resourceClaimTemplateName: " + template +
+		"}]\n  containers:\n  - {name: a, image: x, resources: {claims: [{name: c}]}}\n"
 }
 
 // offerDevices makes a device class for each driver, and in the tenant's namespace a claim template of it.
 func (a *tenant) offerDevices(drivers map[string]string) {
 	a.t.Helper()
-	client := kubernetes.NewForConfigOrDie(a.i.Server.As("system:kube-controller-manager", "system:masters")).ResourceV1() // as in a namespace that had claims before
+	// as in a namespace that had claims before
+	client := kubernetes.NewForConfigOrDie(a.i.Server.As("system:kube-controller-manager", "system:masters")).ResourceV1()
 	for name, driver := range drivers {
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name + "." + a.namespace}, Spec: resourcev1.DeviceClassSpec{
 			ExtendedResourceName: new("example.test/" + name + "-" + a.namespace),
-			Selectors:            []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
+			Selectors: []resourcev1.DeviceSelector{
+				{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}},
+			}}}
 		if _, err := client.DeviceClasses().Create(a.t.Context(), class, metav1.CreateOptions{}); err != nil {
 			a.t.Fatal(err)
 		}
@@ -364,7 +381,8 @@ func TestA33(t *testing.T) {
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.made("first", claimedGPU("gpu"))
 		a.denied("by-template", claimedGPU("gpu"), "exceeded quota")
-		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu."+a.namespace+": 1}}}\n", "exceeded quota")
+		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu."+
+			a.namespace+": 1}}}\n", "exceeded quota")
 		a.denied("beside-it", slice("", "", ""), "exceeded quota")
 		a.denied("unknown", claimedGPU("later"), "exceeded quota")
 		a.awaitMade("other-device", claimedGPU("nic"))
@@ -376,7 +394,9 @@ func TestA33Deny(t *testing.T) {
 		a := attacker(t, "claims: deny", nil)
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.denied("by-template", claimedGPU("gpu"), "GPUs by a claim")
-		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}}}\n", "GPUs by a claim")
+		a.denied("by-name",
+			"spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}}}\n",
+			"GPUs by a claim")
 		a.denied("in-a-slice", slice("  resourceClaims: [{name: c, resourceClaimTemplateName: gpu}]\n", "", ""), "GPUs by a claim")
 		a.awaitMade("other-device", claimedGPU("nic"))
 	})
@@ -389,8 +409,10 @@ func TestA33Exchanged(t *testing.T) {
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		claims := a.client.ResourceV1().ResourceClaims(a.namespace)
 		all := func(kind string) *resourcev1.ResourceClaim {
-			return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
-				{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: kind + "." + a.namespace, AllocationMode: resourcev1.DeviceAllocationModeAll}}}}}}
+			return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "x"},
+				Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+					{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: kind + "." + a.namespace,
+						AllocationMode: resourcev1.DeviceAllocationModeAll}}}}}}
 		}
 		const naming = "spec:\n  schedulingGates: [{name: example.test/wait}]\n  resourceClaims: [{name: c, resourceClaimName: x}]\n  containers:\n  - {name: a, image: x, resources: {claims: [{name: c}]}}\n"
 		a.denied("before-its-claim", naming, "create that first")
@@ -420,7 +442,8 @@ func TestA33Exchanged(t *testing.T) {
 
 // byName asks for devices by the name that offerDevices gives their class.
 func (a *tenant) byName(kind string, n int, more string) string {
-	return fmt.Sprintf("spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {example.test/%s-%s: %d%s}}}\n", kind, a.namespace, n, more)
+	return fmt.Sprintf("spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {example.test/%s-%s: %d%s}}}\n",
+		kind, a.namespace, n, more)
 }
 
 func TestA33Name(t *testing.T) {
@@ -450,14 +473,16 @@ func TestA33NameDeny(t *testing.T) {
 func TestA34(t *testing.T) {
 	t.Run("another image for a pending pod", func(t *testing.T) {
 		a := attacker(t, "guard: {enabled: false}\nminimumEnforcement: framework\nframeworks: {vllm: {arguments: deny}}", nil)
-		gated := strings.Replace(slice("  schedulingGates: [{name: example.test/wait}]\n", "", ""), "registry.example.com/team/train:7", "pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime", 1)
+		gated := strings.Replace(slice("  schedulingGates: [{name: example.test/wait}]\n", "", ""), "registry.example.com/team/train:7",
+			"pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime", 1)
 		a.made("train", gated)
 		to := func(image string) error {
 			_, err := a.client.CoreV1().Pods(a.namespace).Patch(t.Context(), "train", types.StrategicMergePatchType,
 				[]byte(`{"spec":{"containers":[{"name":"a","image":"`+image+`"}]}}`), metav1.PatchOptions{})
 			return err
 		}
-		for image, words := range map[string]string{"vllm/vllm-openai:v0.6.0": "framework argument", "example.test/app:1": "below the minimum enforcement"} {
+		for image, words := range map[string]string{"vllm/vllm-openai:v0.6.0": "framework argument",
+			"example.test/app:1": "below the minimum enforcement"} {
 			err := to(image)
 			deniedByUs(t, image, err, words)
 			a.reportDenial("image "+image, err)

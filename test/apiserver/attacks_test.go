@@ -35,8 +35,9 @@ func TestA1(t *testing.T) {
 func TestA2(t *testing.T) {
 	t.Run("visible devices by image or envFrom", func(t *testing.T) {
 		a := attacker(t, "", nil)
-		pod := a.made("train", slice("", "", "    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: NVIDIA_VISIBLE_DEVICES, value: '0'}]\n")+
-			"  - {name: side, image: 'nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04', envFrom: [{configMapRef: {name: gpus, optional: true}}]}\n")
+		pod := a.made("train",
+			slice("", "", "    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: NVIDIA_VISIBLE_DEVICES, value: '0'}]\n")+
+				"  - {name: side, image: 'nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04', envFrom: [{configMapRef: {name: gpus, optional: true}}]}\n")
 		if a, side := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"), valueIn(pod, "side", "NVIDIA_VISIBLE_DEVICES"); a != "" || side != "void" {
 			t.Errorf("the device plugin's container says %q, the other one %q", a, side)
 		}
@@ -55,27 +56,35 @@ func TestA3(t *testing.T) {
 	t.Run("mount that names devices", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		const mount = "{name: a, image: busybox, volumeMounts: [{name: v, mountPath: /var/run/nvidia-container-devices/all}]}"
-		a.denied("device-mount-without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
-		a.denied("device-mount-in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
+		a.denied("device-mount-without-a-gpu",
+			"spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
+		a.denied("device-mount-in-a-slice",
+			slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""),
+			"a mount that takes devices")
 	})
 }
 
 func TestA4(t *testing.T) {
 	t.Run("annotations and variables that take devices", func(t *testing.T) {
 		a := attacker(t, "", nil)
-		a.denied("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
-		a.denied("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
+		a.denied("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n",
+			"an annotation that takes devices")
+		a.denied("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""),
+			"an annotation that takes devices")
 		for name, annotation := range map[string]string{
 			"kai":    "nvidia.com/container.a.gpus.devices: all",
 			"nri":    "cdi-devices.nri.io/container.a: '[nvidia.com/gpu=all]'",
 			"device": "devices.nri.io/container.a: '[{path: /dev/x, type: c, major: 0xc3, minor: 0}]'",
 			"crio":   "io.kubernetes.cri-o.Devices: /dev/nvidia0",
 		} {
-			a.denied(name, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
+			a.denied(name, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: busybox}\n",
+				"an annotation that takes devices")
 		}
 		a.made("other-devices", "metadata:\n  annotations: {devices.nri.io/container.a: '[{path: /dev/kvm, type: c, major: 10, minor: 232}]'}\nspec:\n  containers:\n  - {name: a, image: busybox}\n")
-		pod := a.made("variables", slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
-		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
+		pod := a.made("variables",
+			slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
+		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" ||
+			channels != "" {
 			t.Errorf("limit %q, channels %q", limit, channels)
 		}
 		a.contained("driver variables of the author's own", "removed")
@@ -91,7 +100,8 @@ func TestA4Live(t *testing.T) {
 		for _, pod := range []string{"without-gpu", "sliced"} {
 			for _, annotation := range []string{
 				`"cdi.k8s.io/gpu":"nvidia.com/gpu=all"`, `"nvidia.cdi.k8s.io/container.a":"management.nvidia.com/gpu=all"`,
-				`"nvidia.com/container.a.gpus.devices":"all"`, `"io.kubernetes.cri-o.Devices":"/dev/nvidia0"`, `"cdi-devices.noderesource.dev/pod":"- nvidia.com/gpu=all"`,
+				`"nvidia.com/container.a.gpus.devices":"all"`, `"io.kubernetes.cri-o.Devices":"/dev/nvidia0"`,
+				`"cdi-devices.noderesource.dev/pod":"- nvidia.com/gpu=all"`,
 			} {
 				err := a.patch(pod, `{"metadata":{"annotations":{`+annotation+`}}}`)
 				deniedByUs(t, annotation, err, "an annotation that takes devices")
@@ -126,8 +136,10 @@ func TestA5(t *testing.T) {
 func TestA6(t *testing.T) {
 	t.Run("limits of the author's own", func(t *testing.T) {
 		a := attacker(t, "", nil)
-		pod := a.made("train", slice("", "", "    env: [{name: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, value: '0=80G'}, {name: GPUSLICE_MEMORY_BYTES, value: '1'}]\n"))
-		if pinned, ours := valueIn(pod, "a", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), valueIn(pod, "a", "GPUSLICE_MEMORY_BYTES"); pinned != "" || ours != "4294967296" {
+		pod := a.made("train",
+			slice("", "", "    env: [{name: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, value: '0=80G'}, {name: GPUSLICE_MEMORY_BYTES, value: '1'}]\n"))
+		if pinned, ours := valueIn(pod, "a", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), valueIn(pod, "a", "GPUSLICE_MEMORY_BYTES"); pinned != "" ||
+			ours != "4294967296" {
 			t.Errorf("the author's own limit is %q, ours %q", pinned, ours)
 		}
 		a.contained("limits of the author's own", "overwritten")
@@ -138,18 +150,20 @@ func TestA8(t *testing.T) {
 	t.Run("ways out of the container", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		for words, manifest := range map[string]string{
-			"hostPID in a slice":                       slice("  hostPID: true\n", "", ""),
-			"hostIPC in a slice":                       slice("  hostIPC: true\n", "", ""),
-			"a privileged container in a slice":        slice("", "", "    securityContext: {privileged: true}\n"),
-			"/run/nvidia-mps\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /run/nvidia-mps}}]\n", "", ""),
-			"\"/\", which reaches":                     slice("  volumes: [{name: v, hostPath: {path: /}}]\n", "", ""),
-			"device-plugins\", which reaches":          slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
-			"/k3s/containerd/containerd.sock\", which": slice("  volumes: [{name: v, hostPath: {path: /run/k3s/containerd/containerd.sock}}]\n", "", ""),
-			"/var/run/podman\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /var/run/podman}}]\n", "", ""),
-			"/var/lib/containerd\", which reaches":     slice("  volumes: [{name: v, hostPath: {path: /var/lib/containerd}}]\n", "", ""),
-			"/x86_64-linux-gnu\", which reaches":       slice("  volumes: [{name: v, hostPath: {path: /usr/lib/x86_64-linux-gnu}}]\n", "", ""),
-			"/srv/agent.sock\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /srv/agent.sock}}]\n", "", ""),
-			"a capability that reaches out of a slice": slice("  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
+			"hostPID in a slice":                slice("  hostPID: true\n", "", ""),
+			"hostIPC in a slice":                slice("  hostIPC: true\n", "", ""),
+			"a privileged container in a slice": slice("", "", "    securityContext: {privileged: true}\n"),
+			"/run/nvidia-mps\", which reaches":  slice("  volumes: [{name: v, hostPath: {path: /run/nvidia-mps}}]\n", "", ""),
+			"\"/\", which reaches":              slice("  volumes: [{name: v, hostPath: {path: /}}]\n", "", ""),
+			"device-plugins\", which reaches":   slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
+			"/k3s/containerd/containerd.sock\", which": slice(
+				"  volumes: [{name: v, hostPath: {path: /run/k3s/containerd/containerd.sock}}]\n", "", ""),
+			"/var/run/podman\", which reaches":     slice("  volumes: [{name: v, hostPath: {path: /var/run/podman}}]\n", "", ""),
+			"/var/lib/containerd\", which reaches": slice("  volumes: [{name: v, hostPath: {path: /var/lib/containerd}}]\n", "", ""),
+			"/x86_64-linux-gnu\", which reaches":   slice("  volumes: [{name: v, hostPath: {path: /usr/lib/x86_64-linux-gnu}}]\n", "", ""),
+			"/srv/agent.sock\", which reaches":     slice("  volumes: [{name: v, hostPath: {path: /srv/agent.sock}}]\n", "", ""),
+			"a capability that reaches out of a slice": slice(
+				"  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
 		} {
 			a.denied("out", manifest, words)
 		}

@@ -91,7 +91,8 @@ func noRoom(t *testing.T, i *install.Installation, namespace string) {
 func label(t *testing.T, i *install.Installation, namespace, key, value string) {
 	t.Helper()
 	change := []byte(`{"metadata":{"labels":{"` + key + `":"` + value + `"}}}`)
-	if _, err := i.Server.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+	if _, err := i.Server.Client.CoreV1().Namespaces().Patch(t.Context(), namespace,
+		types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -124,7 +125,8 @@ func TestBypass(t *testing.T) {
 		if err != nil || made.GetAnnotations()[api.AnnotationPromise] == "" {
 			t.Errorf("a pod that requests a slice gets none: %v", err)
 		}
-		if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") || !strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
+		if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") ||
+			!strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
 			t.Errorf("the list: %s", list)
 		}
 		err = i.Down(t.Context(), func() {
@@ -155,14 +157,15 @@ func TestBypassEnd(t *testing.T) {
 		gpuslice("bypass", "-n", "bypassed-briefly", "--duration", "2s", "--reason", "the test says so")
 		awaitOffenders(t, i, "bypassed-briefly", false)
 		var ns *corev1.Namespace
-		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (done bool, err error) {
-			ns, err = i.Server.Client.CoreV1().Namespaces().Get(ctx, "bypassed-briefly", metav1.GetOptions{})
-			if err != nil {
-				return false, err
-			}
-			_, bypassed := policies.BypassOf(ns.Labels, nil)
-			return !bypassed, nil
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (done bool, err error) {
+				ns, err = i.Server.Client.CoreV1().Namespaces().Get(ctx, "bypassed-briefly", metav1.GetOptions{})
+				if err != nil {
+					return false, err
+				}
+				_, bypassed := policies.BypassOf(ns.Labels, nil)
+				return !bypassed, nil
+			})
 		if err != nil {
 			t.Fatalf("it does not end: %v", err)
 		}
@@ -231,7 +234,8 @@ func TestStrictWithWebhook(t *testing.T) {
 			"our annotation":    `[{"op":"replace","path":"/metadata/annotations/gpuslice.dev~1planned","value":"{}"}]`,
 			"the guard's image": `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`,
 		} {
-			if _, err := i.Server.Client.CoreV1().Pods("strict-live").Patch(t.Context(), "label", types.JSONPatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+			if _, err := i.Server.Client.CoreV1().Pods("strict-live").Patch(t.Context(), "label", types.JSONPatchType,
+				[]byte(change), metav1.PatchOptions{}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -239,8 +243,10 @@ func TestStrictWithWebhook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[api.AnnotationPlanned] == "{}" || pod.Spec.InitContainers[1].Image == "example.test/evil" {
-			t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image, pod.Annotations[api.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
+		if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[api.AnnotationPlanned] == "{}" ||
+			pod.Spec.InitContainers[1].Image == "example.test/evil" {
+			t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image,
+				pod.Annotations[api.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
 		}
 	})
 }

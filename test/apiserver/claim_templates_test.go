@@ -41,7 +41,8 @@ func closed(t *testing.T, o cluster.Options) *bare {
 		t.Fatal(err)
 	}
 	admins := map[string]string{"resource.kubernetes.io/admin-access": "true"} // elsewhere the API server itself denies adminAccess
-	for name, labels := range map[string]map[string]string{governedNamespace: admins, ignoredNamespace: admins, bypassNamespace: {api.LabelBypass: "true"}} {
+	for name, labels := range map[string]map[string]string{governedNamespace: admins,
+		ignoredNamespace: admins, bypassNamespace: {api.LabelBypass: "true"}} {
 		if err := s.Namespace(t.Context(), name, labels); err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +107,10 @@ func ours(t *testing.T, name, as string) *resourcev1.ResourceClaimTemplate {
 func TestClaimTemplates(t *testing.T) {
 	s := closed(t, cluster.Options{})
 	const small, shared = "gpuslice-4396mi", "device.allowMultipleAllocations"
-	names := []string{small, "gpuslice-1mi", "gpuslice-20480mi-of-81920mi", "gpuslice-2x4396mi", "gpuslice-4396mi-share", "gpuslice-4396mi-from-memory.example.com",
-		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi", "gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com",
+	names := []string{small, "gpuslice-1mi", "gpuslice-20480mi-of-81920mi", "gpuslice-2x4396mi",
+		"gpuslice-4396mi-share", "gpuslice-4396mi-from-memory.example.com",
+		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi",
+		"gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com",
 		"gpuslice-1g.10gb-or-4396mi", "gpuslice-2g.20gb-or-4396mi", "gpuslice-1g.10gb-or-4396mi-share"}
 	for _, name := range names {
 		if err := s.try(t.Context(), ours(t, name, name), governedNamespace); err != nil {
@@ -163,7 +166,8 @@ func TestClaimTemplates(t *testing.T) {
 		})},
 		{"more devices", small, exactly(func(e *resourcev1.ExactDeviceRequest) { e.Count = 2 })},
 		{"devices that may be the same", "gpuslice-2x4396mi", func(c *resourcev1.DeviceClaim) { c.Constraints = nil }},
-		{"devices that differ in something else", "gpuslice-2x4396mi", func(c *resourcev1.DeviceClaim) { c.Constraints[0].DistinctAttribute = &another }},
+		{"devices that differ in something else", "gpuslice-2x4396mi",
+			func(c *resourcev1.DeviceClaim) { c.Constraints[0].DistinctAttribute = &another }},
 		{"devices of the same node", small, func(c *resourcev1.DeviceClaim) {
 			c.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &uuid}}
 		}},
@@ -173,14 +177,17 @@ func TestClaimTemplates(t *testing.T) {
 		{"a whole device, where none is shared", small, selects()},
 		{"a device of one's choice", small, selects("device.driver == 'gpu.nvidia.com'")},
 		{"a second choice", small, selects(shared, "true")},
-		{"another device than the name says", "gpuslice-20480mi-of-81920mi", selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 40960")},
+		{"another device than the name says", "gpuslice-20480mi-of-81920mi",
+			selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 40960")},
 		{"any device, though the name says one", "gpuslice-20480mi-of-81920mi", selects(shared)},
-		{"more after the choice", "gpuslice-20480mi-of-81920mi", selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 81920 || true")},
+		{"more after the choice", "gpuslice-20480mi-of-81920mi",
+			selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 81920 || true")},
 		{"a second request", small, func(c *resourcev1.DeviceClaim) {
 			c.Requests = append(c.Requests, resourcev1.DeviceRequest{Name: "second", Exactly: c.Requests[0].Exactly})
 		}},
 		{"alternatives", small, func(c *resourcev1.DeviceClaim) {
-			c.Requests[0] = resourcev1.DeviceRequest{Name: "gpu", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "all", DeviceClassName: "gpu.nvidia.com"}}}
+			c.Requests[0] = resourcev1.DeviceRequest{Name: "gpu",
+				FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "all", DeviceClassName: "gpu.nvidia.com"}}}
 		}},
 		{"a larger instance", either, instanceOf("!" + shared + " && device.attributes['gpu.nvidia.com'].profile == '7g.80gb'")},
 		{"a share of an instance", either, instanceOf(shared + " && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'")},
@@ -203,19 +210,23 @@ func TestClaimTemplates(t *testing.T) {
 			s.Capacity.Requests["memory"] = resource.MustParse("80Gi")
 		})},
 		{"any device behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) { s.Selectors = nil })},
-		{"another class behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) { s.DeviceClassName = "memory.example.com" })},
+		{"another class behind an instance", either,
+			choice(func(_, s *resourcev1.DeviceSubRequest) { s.DeviceClassName = "memory.example.com" })},
 		{"the share before the instance", either, choice(func(i, s *resourcev1.DeviceSubRequest) { *i, *s = *s, *i })},
 		{"an instance alone", either, func(c *resourcev1.DeviceClaim) { c.Requests[0].FirstAvailable = c.Requests[0].FirstAvailable[:1] }},
 		{"a third choice", either, func(c *resourcev1.DeviceClaim) {
-			c.Requests[0].FirstAvailable = append(c.Requests[0].FirstAvailable, resourcev1.DeviceSubRequest{Name: "all", DeviceClassName: "gpu.nvidia.com"})
+			c.Requests[0].FirstAvailable = append(c.Requests[0].FirstAvailable,
+				resourcev1.DeviceSubRequest{Name: "all", DeviceClassName: "gpu.nvidia.com"})
 		}},
 		{"a second request beside a choice", either, func(c *resourcev1.DeviceClaim) {
-			c.Requests = append(c.Requests, resourcev1.DeviceRequest{Name: "second", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}})
+			c.Requests = append(c.Requests,
+				resourcev1.DeviceRequest{Name: "second", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}})
 		}},
 		{"another name for the request", small, func(c *resourcev1.DeviceClaim) { c.Requests[0].Name = "x" }},
 		{"settings of the driver", small, func(c *resourcev1.DeviceClaim) {
 			c.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{
-				Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.nvidia.com", Parameters: runtime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"}}`)}}}}}
+				Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.nvidia.com",
+					Parameters: runtime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"}}`)}}}}}
 		}},
 		{"another class", small, exactly(func(e *resourcev1.ExactDeviceRequest) { e.DeviceClassName = "big.example.com" })},
 		{"nothing", small, func(c *resourcev1.DeviceClaim) { c.Requests, c.Constraints = nil, nil }},
@@ -230,7 +241,8 @@ func TestClaimTemplates(t *testing.T) {
 		if err := s.try(t.Context(), template, governedNamespace); !deniedClaim(err) {
 			t.Errorf("%s as %s: %v", c.name, c.as, err)
 		} else {
-			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that requests more than its name: " + c.name, Outcome: abuse.Denied, Words: err.Error()})
+			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that requests more than its name: " + c.name,
+				Outcome: abuse.Denied, Words: err.Error()})
 		}
 		for _, namespace := range []string{ignoredNamespace, bypassNamespace} {
 			if err := s.try(t.Context(), template, namespace); deniedClaim(err) {
@@ -251,7 +263,8 @@ func TestClaimTemplates(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that has more than its name says: " + name, Outcome: abuse.Denied, Words: err.Error()})
+		abuse.Report(t,
+			abuse.Attempt{Threat: "A35", Attack: "a template that has more than its name says: " + name, Outcome: abuse.Denied, Words: err.Error()})
 	}
 	s.testClaims(t)
 	s.testScheduler(t)
@@ -262,15 +275,17 @@ func (s *bare) testScheduler(t *testing.T) {
 	const user = "system:serviceaccount:kube-system:my-scheduler"
 	for _, role := range []string{"system:kube-scheduler", "system:volume-scheduler"} { // as Kubernetes' page on several schedulers has it
 		_, err := s.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "my-" + strings.TrimPrefix(role, "system:")}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: "my-" + strings.TrimPrefix(role, "system:")},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, class := range []string{"nic.example.com", "gpu.nvidia.com"} {
 		claim := &resourcev1.ResourceClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "extended", Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}, OwnerReferences: controlledBy("Pod")},
+			ObjectMeta: metav1.ObjectMeta{Name: "extended", Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"},
+				OwnerReferences: controlledBy("Pod")},
 			Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
 				{Name: "container-0-request-0", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}}}}}
 		if err := s.try(t.Context(), claim, governedNamespace); !deniedClaim(err) {
@@ -337,7 +352,8 @@ func (s *bare) testClaims(t *testing.T) {
 		t.Errorf("a claim of another class: %v", err)
 	}
 	s.testMadeFor(t, claim)
-	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "nic"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}}
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "nic"},
+		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}}
 	if err := s.try(t.Context(), template, governedNamespace); err != nil {
 		t.Errorf("a template of another class: %v", err)
 	}
@@ -347,7 +363,9 @@ func (s *bare) testClaims(t *testing.T) {
 const madeFor = "resource.kubernetes.io/pod-claim-name"
 
 func controlledBy(kind string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "p", UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}}
+	return []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: kind, Name: "p", UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)},
+	}
 }
 
 // testMadeFor has the tenant write claims of a class that is not closed as Kubernetes writes those of pods.
@@ -385,7 +403,8 @@ func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
 		if deniedClaim(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s at once: %v", c.name, err)
 		}
-		if _, err := client.Update(t.Context(), updated, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); deniedClaim(err) != c.denied || !c.denied && err != nil {
+		if _, err := client.Update(t.Context(), updated,
+			metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); deniedClaim(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s later: %v", c.name, err)
 		}
 	}
@@ -399,7 +418,8 @@ func TestClaimsOfTemplates(t *testing.T) {
 	s := closed(t, cluster.Options{ControllerManager: true, Gates: "GenericWorkload=true,DRAWorkloadResourceClaims=true",
 		Flags: []string{podGroups}})
 	const name = "gpuslice-4396mi"
-	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), ours(t, name, name), metav1.CreateOptions{}); err != nil {
+	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(),
+		ours(t, name, name), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
@@ -495,7 +515,8 @@ func (s *bare) testAllocated(t *testing.T, made *resourcev1.ResourceClaim) {
 				t.Errorf("finalizers: %s, allocated: %t: %v", name, allocated, err)
 			}
 			if allocated {
-				abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "the finalizer of a claim in use taken off: " + name, Outcome: abuse.Denied, Words: err.Error()})
+				abuse.Report(t,
+					abuse.Attempt{Threat: "A35", Attack: "the finalizer of a claim in use taken off: " + name, Outcome: abuse.Denied, Words: err.Error()})
 			}
 			if _, err := kubernetesOwn.Update(t.Context(), stripped, metav1.UpdateOptions{DryRun: trial}); err != nil {
 				t.Errorf("whoever may allocate is denied: %s: %v", name, err)
@@ -526,7 +547,8 @@ func (s *bare) testMade(t *testing.T, made *resourcev1.ResourceClaim) {
 		"no owner":                 {`{"metadata": {"ownerReferences": null}}`, true},
 		"another pod":              {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "11111111-2222-3333-4444-555555555555", "controller": true}]}}`, true},
 	} {
-		_, err := client.Patch(t.Context(), made.Name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.Patch(t.Context(), made.Name, types.MergePatchType, []byte(c.patch),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if deniedClaim(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

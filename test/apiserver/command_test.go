@@ -127,15 +127,18 @@ func TestRender(t *testing.T) {
 		if read.Encode() != real.Encode() {
 			t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), real.Encode())
 		}
-		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "mutated: a 4Gi under time-slicing")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard",
+			"+    restartPolicy: Always", "mutated: a 4Gi under time-slicing")
 		command(t, admin, "explain", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "time-slicing", "CONTAINER")
 		tooLarge := manifest(t, "large", strings.ReplaceAll(manifests["label"], "4Gi", "40Gi"))
 		for _, how := range [][]string{{}, {"--dry-run=server"}} {
 			command(t, admin, append([]string{"render", "-f", tooLarge, "-n", namespace}, how...)...).want(t, 3, "denied", "40Gi")
 		}
 		command(t, admin, "policy", "lint").want(t, 0, "problems: 0")
-		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml").want(t, 0, "no --policies given")
-		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml", "--context", "test").want(t, 0, "mutated")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml").want(
+			t, 0, "no --policies given")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes",
+			"../scenarios/nodes/l4-timeslicing-renamed.yaml", "--context", "test").want(t, 0, "mutated")
 	})
 }
 
@@ -148,7 +151,8 @@ func TestRenderAsTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 		somebody, file := editorsFile(t, i, namespace), manifest(t, "train", manifests["label"])
-		command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --dry-run=server -f FILE -n "+namespace)
+		command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden",
+			"gpuslice render --dry-run=server -f FILE -n "+namespace)
 		command(t, somebody, "render", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "mutated: a 4Gi under time-slicing")
 		command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--dry-run=server").want(t, 2, "you may not create it")
 		command(t, somebody, "verify", "-n", namespace).want(t, 3, "may not be read")
@@ -231,7 +235,8 @@ func TestList(t *testing.T) {
 			command(t, who, "list", "-n", namespace).want(t, 0, "POD ", "train ", "memory=4Gi", "4Gi", "guard", "Pending")
 			command(t, who, "list", "-n", namespace, "-o", "name", "-l", "gpuslice.dev/memory=4Gi").want(t, 0, "pod/train\n")
 			command(t, who, "list", "-n", namespace, "-l", "gpuslice.dev/memory!=4Gi").want(t, 0, "No slices found in "+namespace+" namespace.")
-			command(t, who, "list", "-n", namespace, "--node", "elsewhere").want(t, 0, "No slices found on node elsewhere in "+namespace+" namespace.")
+			command(t, who, "list", "-n", namespace, "--node", "elsewhere").want(t, 0,
+				"No slices found on node elsewhere in "+namespace+" namespace.")
 		}
 		command(t, admin, "list", "-A", "-o", "jsonpath={.items[?(@.namespace=='"+namespace+"')].memory}").want(t, 0, "4Gi")
 		command(t, somebody, "list", "-A").want(t, 2, "forbidden", "gpuslice list -n NAMESPACE")
@@ -249,7 +254,8 @@ func TestPools(t *testing.T) {
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
 		command(t, admin, "pools").want(t, 0, "ALLOCATABLE", "time-slicing", "NVIDIA-L4")
 		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "8")
-		command(t, somebody, "pools", "-n", namespace).want(t, 2, "read nodes", "forbidden", "shown are the pools of the slices in namespace "+namespace, "time-slicing")
+		command(t, somebody, "pools", "-n", namespace).want(t, 2, "read nodes", "forbidden",
+			"shown are the pools of the slices in namespace "+namespace, "time-slicing")
 	})
 }
 
@@ -277,9 +283,11 @@ func TestPolicyShow(t *testing.T) {
 			t.Fatal(err)
 		}
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
-		command(t, admin, "policy", "show", "-n", namespace).want(t, 0, "policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
+		command(t, admin, "policy", "show", "-n", namespace).want(t, 0,
+			"policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
 			"limits.perPod.memory", "gpu-batch", "default")
-		command(t, somebody, "policy", "show", "-n", namespace).want(t, 0, "policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
+		command(t, somebody, "policy", "show", "-n", namespace).want(t, 0,
+			"policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
 			"limits.perPod.memory   "+namespace+"/gpuslice-policy", "8Gi", "gpu-batch")
 	})
 }
@@ -296,7 +304,8 @@ func TestCommandsAndClaims(t *testing.T) {
 			command(t, who, "quota", "-n", a.namespace, "-o", "json").want(t, 0, `"pod": "claims-a-gpu"`, `"gpus": 1`)
 		}
 		command(t, admin, "explain", "claims-a-gpu", "-n", a.namespace).want(t, 0, claims)
-		command(t, admin, "explain", "-f", manifest(t, "claims-a-gpu", "metadata:\n  labels: {}\n"+claimedGPU("gpu")), "-n", a.namespace).want(t, 0, claims, "memory unknown, slices 1, GPUs 1")
+		command(t, admin, "explain", "-f", manifest(t, "claims-a-gpu", "metadata:\n  labels: {}\n"+claimedGPU("gpu")), "-n", a.namespace).want(t,
+			0, claims, "memory unknown, slices 1, GPUs 1")
 		for what, said := range map[string]said{
 			"explain": command(t, admin, "explain", "claims-a-nic", "-n", a.namespace), "quota": command(t, admin, "quota", "-n", a.namespace),
 		} {

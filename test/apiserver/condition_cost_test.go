@@ -142,19 +142,23 @@ func TestConditionCostOfLists(t *testing.T) {
 			if got := made.Spec.Containers[tc.containers-1].Env[tc.each-1]; got.Value != "void" {
 				t.Errorf("%s: the container sees the devices %q", tc.name, got.Value)
 			}
-			if _, err := pods.Patch(t.Context(), tc.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+			if _, err := pods.Patch(t.Context(), tc.name, types.MergePatchType,
+				[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 				t.Errorf("%s: change a label: %v", tc.name, err)
 			}
-			_, err = pods.Patch(t.Context(), tc.name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"cdi.k8s.io/gpu":"nvidia.com/gpu=all"}}}`), metav1.PatchOptions{})
+			_, err = pods.Patch(t.Context(), tc.name, types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"cdi.k8s.io/gpu":"nvidia.com/gpu=all"}}}`), metav1.PatchOptions{})
 			deniedByUs(t, tc.name, err, "an annotation that takes devices")
-			abuse.Report(t, abuse.Attempt{Threat: "A16", Attack: fmt.Sprintf("devices by the last of %d variables in %d containers", stored, tc.containers),
-				Outcome: abuse.Contained, Words: "the container sees no device"})
+			abuse.Report(t,
+				abuse.Attempt{Threat: "A16", Attack: fmt.Sprintf("devices by the last of %d variables in %d containers", stored, tc.containers),
+					Outcome: abuse.Contained, Words: "the container sees no device"})
 		}
 		for name, add := range map[string]func(*corev1.Pod){
 			"a mount among many": func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 				for n := range 5000 {
-					p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: fmt.Sprint("/m", n)})
+					p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts,
+						corev1.VolumeMount{Name: "v", MountPath: fmt.Sprint("/m", n)})
 				}
 				p.Spec.Containers[0].VolumeMounts[4999].MountPath = "/var/run/nvidia-container-devices/all"
 			},
@@ -166,7 +170,8 @@ func TestConditionCostOfLists(t *testing.T) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 			},
 		} {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}}}
 			add(pod)
 			deniedByUs(t, name, create("cost-governed", pod), "a mount that takes devices")
 		}

@@ -37,10 +37,12 @@ func TestConditionCostMargin(t *testing.T) {
 	})
 	dry := []string{metav1.DryRunAll}
 	attempts := map[string]func() error{"update": func() error {
-		_, err := pods.Patch(t.Context(), stored.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{DryRun: dry})
+		_, err := pods.Patch(t.Context(), stored.Name, types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{DryRun: dry})
 		return err
 	}}
-	for name, pod := range map[string]*corev1.Pod{"create": dearest("p", false, 1_300_000), "create with claims": dearest("p", true, 1_300_000)} {
+	for name, pod := range map[string]*corev1.Pod{"create": dearest("p", false, 1_300_000),
+		"create with claims": dearest("p", true, 1_300_000)} {
 		if size := pod.Size(); size < 1400<<10 || size > 1536<<10 {
 			t.Errorf("%s: the pod has %d bytes, and etcd stores 1.5 MiB", name, size)
 		}
@@ -67,7 +69,8 @@ func TestConditionCostMargin(t *testing.T) {
 		t.Errorf("%d conditions are evaluated", evaluated)
 	}
 	for times, fits := range map[int]bool{19: true, 20: false} {
-		w := admissionv1.ValidatingWebhook{Name: "margins.gpuslice.dev", Rules: rulesOfPods, MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: margin + strings.Repeat(" && "+margin, times-1)}}}
+		w := admissionv1.ValidatingWebhook{Name: "margins.gpuslice.dev", Rules: rulesOfPods,
+			MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: margin + strings.Repeat(" && "+margin, times-1)}}}
 		evaluate(t, leftOut, w, func() {
 			if err := attempts["update"](); err == nil || strings.Contains(err.Error(), beyond) == fits {
 				t.Errorf("%d margins: %s", times, ending(err))
@@ -114,17 +117,20 @@ func evaluate(t *testing.T, namespace string, w admissionv1.ValidatingWebhook, d
 	client := need(t).Server.Client
 	configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	always := admissionv1.ValidatingWebhook{Name: "always.gpuslice.dev", Rules: rulesOfPods}
-	made := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{GenerateName: "cost-"}, Webhooks: []admissionv1.ValidatingWebhook{w, always}}
+	made := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{GenerateName: "cost-"},
+		Webhooks: []admissionv1.ValidatingWebhook{w, always}}
 	for n := range made.Webhooks {
 		to := &made.Webhooks[n]
-		to.ClientConfig.URL, to.SideEffects, to.AdmissionReviewVersions = new("https://127.0.0.1:1/"), new(admissionv1.SideEffectClassNone), []string{"v1"}
+		to.ClientConfig.URL, to.SideEffects, to.AdmissionReviewVersions = new("https://127.0.0.1:1/"),
+			new(admissionv1.SideEffectClassNone), []string{"v1"}
 		to.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 	}
 	made, err := configurations.Create(t.Context(), made, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("%s: %s", w.Name, ending(err))
 	}
-	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}}}
+	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "small"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "x"}}}}
 	await := func(denied bool) {
 		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			_, err := client.CoreV1().Pods(namespace).Create(ctx, small, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -158,7 +164,8 @@ func dearest(name string, claims bool, path int) *corev1.Pod {
 		pod.Annotations[domain+"/"+strings.Repeat("x", 63)] = ""
 		pod.Labels[fmt.Sprint("k", n)] = ""
 		if claims {
-			pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("c", n), ResourceClaimName: new(fmt.Sprintf("c%058d", n))})
+			pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims,
+				corev1.PodResourceClaim{Name: fmt.Sprint("c", n), ResourceClaimName: new(fmt.Sprintf("c%058d", n))})
 		}
 	}
 	if path > 0 {

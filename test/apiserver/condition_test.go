@@ -23,8 +23,9 @@ func TestNodeCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	node, leases := nodes[0].Name, i.Server.Client.CoordinationV1().Leases(api.SystemNamespace)
-	held, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name(node), Labels: lease.Labels()},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node}}, metav1.CreateOptions{})
+	held, err := leases.Create(t.Context(),
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name(node), Labels: lease.Labels()},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &node}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func TestNodeCondition(t *testing.T) {
 		return found
 	}
 	await("at first", lease.Report{}, func() bool { return reason() == nodecondition.ReasonEnforcing })
-	await("without a pod", lease.Report{NotEnforced: map[string]string{"u-1": "gpu0: it is lost"}}, func() bool { return reason() == nodecondition.ReasonNotEnforced })
+	await("without a pod", lease.Report{NotEnforced: map[string]string{"u-1": "gpu0: it is lost"}},
+		func() bool { return reason() == nodecondition.ReasonNotEnforced })
 	described, err := i.Server.Kubectl(t.Context(), "describe", "node", node)
 	if err != nil || !strings.Contains(described, "gpuslice.dev/Enforcing") || !strings.Contains(described, "gpu0: it is lost") {
 		t.Errorf("described as %s: %v", described, err)
@@ -63,7 +65,8 @@ func TestNodeCondition(t *testing.T) {
 	if err := leases.Delete(t.Context(), held.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(context.Context) (bool, error) { return reason() == "", nil })
+	err = wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true,
+		func(context.Context) (bool, error) { return reason() == "", nil })
 	if err != nil {
 		t.Errorf("without a Lease: %s", reason())
 	}

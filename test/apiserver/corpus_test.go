@@ -18,14 +18,17 @@ import (
 func TestPublicPods(t *testing.T) {
 	i := need(t)
 	setUpReapply(t, i, "corpus-plain")
-	if err := i.Policy(t.Context(), "corpus-plain", []byte("apiVersion: gpuslice.dev/v1\nmode: off\nnamespaces: {names: [corpus-plain]}\n")); err != nil {
+	if err := i.Policy(t.Context(), "corpus-plain",
+		[]byte("apiVersion: gpuslice.dev/v1\nmode: off\nnamespaces: {names: [corpus-plain]}\n")); err != nil {
 		t.Fatal(err)
 	}
 	for mode, namespace := range map[string]string{"opt-in": "corpus-opt-in", "transparent": "corpus-transparent"} {
 		if err := i.Server.Namespace(t.Context(), namespace, nil); err != nil {
 			t.Fatal(err)
 		}
-		document := "apiVersion: gpuslice.dev/v1\nmode: " + mode + "\nstrategies: [time-slicing, exclusive]\ndefaultSlice: {memory: 4Gi}\naccept: [fractional-quantity]\nnamespaces: {names: [" + namespace + "]}\n"
+		document := "apiVersion: gpuslice.dev/v1\nmode: " + mode +
+			"\nstrategies: [time-slicing, exclusive]\ndefaultSlice: {memory: 4Gi}\naccept: [fractional-quantity]\nnamespaces: {names: [" +
+			namespace + "]}\n"
 		if err := i.Policy(t.Context(), namespace, []byte(document)); err != nil {
 			t.Fatal(err)
 		}

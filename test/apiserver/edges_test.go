@@ -39,10 +39,12 @@ func TestFractionInTemplate(t *testing.T) {
 	t.Run("the answer says what to write", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "templates")
-		for kind, version := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"} {
+		for kind, version := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
+			"ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"} {
 			for quantity, denied := range map[string]bool{"0.25": true, "1": false} {
 				u := podOf(t, strings.ToLower(kind)+strings.ReplaceAll(quantity, ".", "-"), "templates", "")
-				text := strings.ReplaceAll(strings.ReplaceAll(workload, "QUANTITY", quantity), "RESTART", map[bool]string{true: "Never", false: "Always"}[kind == "Job"])
+				text := strings.ReplaceAll(strings.ReplaceAll(workload, "QUANTITY", quantity), "RESTART",
+					map[bool]string{true: "Never", false: "Always"}[kind == "Job"])
 				if kind == "Job" {
 					text = strings.ReplaceAll(text, "  selector: {matchLabels: {app: w}}\n", "")
 				}

@@ -70,7 +70,8 @@ func TestQuotaCommand(t *testing.T) {
 		asked, read := quotaSaid(t, somebody, ns), quotaSaid(t, admin, ns)
 		for who, b := range map[string]budget.Budget{"a tenant": asked, "an admin": read} {
 			want := quota.Figure{Quota: ns, Dimension: "memory", Limit: 16 << 30, Used: 5 << 30}
-			if b.Budget != "namespace/"+ns || b.Policy == "" || len(b.Figures) != 2 || b.Figures[0] != want || b.Figures[1].Part != "pool/l4-time-slicing-4-fc4c35b3" || b.Figures[1].Used != 2 {
+			if b.Budget != "namespace/"+ns || b.Policy == "" || len(b.Figures) != 2 || b.Figures[0] != want ||
+				b.Figures[1].Part != "pool/l4-time-slicing-4-fc4c35b3" || b.Figures[1].Used != 2 {
 				t.Errorf("%s reads %+v", who, b)
 			}
 			if len(b.Holders) != 2 || b.Holders[0].Pod != "large" || b.Holders[0].Memory != 4<<30 || !b.Holders[0].Promised {
@@ -110,7 +111,8 @@ func TestQuotaReport(t *testing.T) {
 		i := need(t)
 		const ns = "quota-question"
 		quotaOf(t, i, ns, "{memory: 16Gi}")
-		question := podOf(t, "question", ns, "metadata:\n  annotations: {gpuslice.dev/report: quota}\nspec:\n  containers:\n  - {name: a, image: busybox}\n")
+		question := podOf(t, "question", ns,
+			"metadata:\n  annotations: {gpuslice.dev/report: quota}\nspec:\n  containers:\n  - {name: a, image: busybox}\n")
 		_, err := i.Apply.Create(t.Context(), question, metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is answered to a dry-run only") {
 			t.Errorf("a question that is to be created: %v", err)
@@ -120,7 +122,8 @@ func TestQuotaReport(t *testing.T) {
 		}
 		until(t, "read what is left", func() (bool, string) {
 			heard := &collector{}
-			if _, err := i.Apply.Warning(heard).Create(t.Context(), sliceOf(t, "two", ns, "4Gi"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			if _, err := i.Apply.Warning(heard).Create(t.Context(), sliceOf(t, "two", ns, "4Gi"),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Fatal(err)
 			}
 			all := strings.Join(heard.texts, "\n")
@@ -187,8 +190,10 @@ func TestQuotaMetrics(t *testing.T) {
 			all := figuresOf(t, i, ns)
 			for _, want := range []string{
 				`gpuslice_quota_limit{budget="namespace/quota-measured",dimension="memory",part=""} 6.8719476736e+10`,
-				`gpuslice_namespace_charge{dimension="slices",namespace="quota-measured"} `, `gpuslice_quota_used{budget="namespace/quota-measured",dimension="memory",part=""} `,
-				`gpuslice_unmanaged_pods{namespace="quota-measured"} 1`, `gpuslice_namespace_charged_memory_byte_seconds_total{namespace="quota-measured"} `,
+				`gpuslice_namespace_charge{dimension="slices",namespace="quota-measured"} `,
+				`gpuslice_quota_used{budget="namespace/quota-measured",dimension="memory",part=""} `,
+				`gpuslice_unmanaged_pods{namespace="quota-measured"} 1`,
+				`gpuslice_namespace_charged_memory_byte_seconds_total{namespace="quota-measured"} `,
 			} {
 				if !strings.Contains(all, want) {
 					return false, all
@@ -198,7 +203,8 @@ func TestQuotaMetrics(t *testing.T) {
 		})
 		until(t, "report the unmanaged pod", func() (bool, string) {
 			e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpuslicenotreviewed."+string(unmanaged.GetUID()), metav1.GetOptions{})
-			return err == nil && strings.Contains(e.Message, "counts in the quota as whole devices (") && e.Type == corev1.EventTypeWarning, "no Event"
+			return err == nil && strings.Contains(e.Message, "counts in the quota as whole devices (") && e.Type == corev1.EventTypeWarning,
+				"no Event"
 		})
 	})
 }
@@ -240,7 +246,8 @@ func auditReports(t *testing.T, i *install.Installation, ns, editor string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if out, err := i.Server.Kubectl(context.WithoutCancel(t.Context()), "delete", "crd", "reports.openreports.io", "clusterreports.openreports.io"); err != nil {
+		if out, err := i.Server.Kubectl(context.WithoutCancel(t.Context()), "delete", "crd",
+			"reports.openreports.io", "clusterreports.openreports.io"); err != nil {
 			t.Error(out, err)
 		}
 	})
@@ -248,7 +255,8 @@ func auditReports(t *testing.T, i *install.Installation, ns, editor string) {
 		t.Fatal(out, err)
 	}
 	get := func(path string) string {
-		out, err := i.Server.Kubectl(t.Context(), "get", "reports.openreports.io", "gpuslice-audit", "-n", ns, "--ignore-not-found", "-o", "jsonpath="+path)
+		out, err := i.Server.Kubectl(t.Context(), "get", "reports.openreports.io", "gpuslice-audit", "-n",
+			ns, "--ignore-not-found", "-o", "jsonpath="+path)
 		if err != nil {
 			t.Fatal(out, err)
 		}
@@ -257,10 +265,13 @@ func auditReports(t *testing.T, i *install.Installation, ns, editor string) {
 	for range 2 { // and again over its own
 		command(t, admin, "audit", "-n", ns, "--reports").want(t, 3, "6 evaluated")
 	}
-	if got, want := get("{.summary.fail} {.summary.pass} {.summary.skip} {.summary.error} {.source} {.scope.name}"), "3 2 1 0 gpuslice "+ns; got != want {
+	if got, want := get("{.summary.fail} {.summary.pass} {.summary.skip} {.summary.error} {.source} {.scope.name}"),
+		"3 2 1 0 gpuslice "+ns; got != want {
 		t.Errorf("the report has %q, want %q", got, want)
 	}
-	if got := get("{range .results[*]}{.result} {.rule} {.resources[0].kind}/{.resources[0].name}: {.message};{end}"); !strings.Contains(got, "Pod/mighty: hostPID") || !strings.Contains(got, "fail quota Pod/") || !strings.Contains(got, "pass ") {
+	if got := get("{range .results[*]}{.result} {.rule} {.resources[0].kind}/{.resources[0].name}: {.message};{end}"); !strings.Contains(got,
+		"Pod/mighty: hostPID") ||
+		!strings.Contains(got, "fail quota Pod/") || !strings.Contains(got, "pass ") {
 		t.Errorf("its results are %s", got)
 	}
 	command(t, editor, "audit", "-n", ns, "--reports").want(t, 2, "forbidden")
@@ -294,7 +305,8 @@ func TestAudit(t *testing.T) {
 		}
 		gpu := "spec:\n  containers:\n  - {name: a, image: 'pytorch/pytorch:2.4.0', resources: {limits: {nvidia.com/gpu: 1}}}\n"
 		for _, p := range []*unstructured.Unstructured{
-			podOf(t, "one", ns, gpu), podOf(t, "two", ns, gpu), podOf(t, "three", ns, gpu), podOf(t, "plain", ns, "spec:\n  containers:\n  - {name: a, image: busybox}\n"),
+			podOf(t, "one", ns, gpu), podOf(t, "two", ns, gpu), podOf(t, "three", ns, gpu),
+			podOf(t, "plain", ns, "spec:\n  containers:\n  - {name: a, image: busybox}\n"),
 			podOf(t, "mighty", ns, strings.Replace(gpu, "spec:\n", "spec:\n  hostPID: true\n", 1)),
 		} {
 			got, err := i.Apply.Create(t.Context(), p, metav1.CreateOptions{})
@@ -311,7 +323,8 @@ func TestAudit(t *testing.T) {
 		}
 		admin := i.Server.Kubeconfig
 		command(t, admin, "audit", "-n", ns).want(t, 3, "namespace "+ns, "6 evaluated: enforce would deny 3, mutate 2",
-			"exceeded quota: audit-live, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi", "Deployment large: ", "Pod mighty: ", "mutated (sliced): 2")
+			"exceeded quota: audit-live, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi",
+			"Deployment large: ", "Pod mighty: ", "mutated (sliced): 2")
 		command(t, admin, "audit", "-A").want(t, 3, "namespace "+ns)
 		sameNamespaces(t, admin)
 		if pods, err := i.Server.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 5 {
@@ -331,7 +344,8 @@ func TestTenantDocumentsRead(t *testing.T) {
 		i := need(t)
 		const ns = "tenant-read"
 		setUpReapply(t, i, ns)
-		if err := i.TenantPolicy(t.Context(), i.Server.Config, ns, []byte("apiVersion: gpuslice.dev/v1\nlimits:\n  perContainer: {memory: 2Gi}\n")); err != nil {
+		if err := i.TenantPolicy(t.Context(), i.Server.Config, ns,
+			[]byte("apiVersion: gpuslice.dev/v1\nlimits:\n  perContainer: {memory: 2Gi}\n")); err != nil {
 			t.Fatal(err)
 		}
 		if err := i.Settle(t.Context()); err != nil {

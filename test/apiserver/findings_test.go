@@ -331,9 +331,11 @@ func TestDoctorToUninstall(t *testing.T) {
 		has(t, all, "authority", doctor.OK, "good until", "mutatingwebhookconfiguration/gpuslice")
 		has(t, all, "replicas", doctor.OK, "3 of 3", "deployment/gpuslice-system/gpuslice-webhook")
 		has(t, findings(t, server.Kubeconfig, 0, "verify"), "slice", doctor.OK, "comes out in a slice", "namespace/")
-		has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", doctor.Problem, "namespace default", "namespace/gpuslice-system")
+		has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", doctor.Problem,
+			"namespace default", "namespace/gpuslice-system")
 
-		sliced, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "team-a", "metadata:\n  labels: {gpuslice.dev/memory: 4Gi}\nspec:\n  containers:\n  - {name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}\n"), metav1.CreateOptions{})
+		sliced, err := i.Apply.Create(t.Context(),
+			podOf(t, "sliced", "team-a", "metadata:\n  labels: {gpuslice.dev/memory: 4Gi}\nspec:\n  containers:\n  - {name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}\n"), metav1.CreateOptions{})
 		if err != nil || sliced.GetAnnotations()[api.AnnotationPromise] == "" {
 			t.Fatalf("%v: %v", err, sliced)
 		}
@@ -341,11 +343,13 @@ func TestDoctorToUninstall(t *testing.T) {
 			if err := server.Namespace(t.Context(), namespace, nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := i.Policy(t.Context(), namespace, []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: ["+namespace+"]}\n"+bounds+"\n")); err != nil {
+			if err := i.Policy(t.Context(), namespace,
+				[]byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: ["+namespace+"]}\n"+bounds+"\n")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := i.Settle(t.Context(), poolNames(t, pools.Source{Nodes: nodesOf(t, "l4-timeslicing-renamed")}, defaultPolicy(""))...); err != nil {
+		if err := i.Settle(t.Context(),
+			poolNames(t, pools.Source{Nodes: nodesOf(t, "l4-timeslicing-renamed")}, defaultPolicy(""))...); err != nil {
 			t.Fatal(err)
 		}
 		has(t, findings(t, server.Kubeconfig, 0, "verify", "-n", "a-full"), "slice", doctor.OK, "has no room for a slice", "namespace/a-full")
@@ -361,14 +365,18 @@ func TestDoctorToUninstall(t *testing.T) {
 		has(t, all, "replicas", doctor.Problem, "no replica", "deployment/")
 
 		command(t, server.Kubeconfig, "uninstall").want(t, 2, "--yes")
-		command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed", "namespace gpuslice-system stays, with that Secret")
-		command(t, server.Kubeconfig, "uninstall", "--dry-run", "--purge").want(t, 0, "secret/gpuslice-promise-keys would be removed", "namespace/gpuslice-system would be removed")
+		command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed",
+			"namespace gpuslice-system stays, with that Secret")
+		command(t, server.Kubeconfig, "uninstall", "--dry-run", "--purge").want(t, 0,
+			"secret/gpuslice-promise-keys would be removed", "namespace/gpuslice-system would be removed")
 		kept := command(t, server.Kubeconfig, "uninstall", "--yes", "--keep-policies")
-		kept.want(t, 0, "deployment/gpuslice-webhook removed", "secret/gpuslice-authority removed", "configmap/gpuslice-state removed", "stays, with its policies")
+		kept.want(t, 0, "deployment/gpuslice-webhook removed", "secret/gpuslice-authority removed",
+			"configmap/gpuslice-state removed", "stays, with its policies")
 		if first, _, _ := strings.Cut(kept.out, "\n"); first != "mutatingwebhookconfiguration/gpuslice removed" {
 			t.Errorf("first %q", first)
 		}
-		if left, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil || left.Labels[api.LabelPolicy] != "true" {
+		if left, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil ||
+			left.Labels[api.LabelPolicy] != "true" {
 			t.Errorf("the policy is gone: %v", err)
 		}
 		if _, err := server.Client.CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), keys.SecretName, metav1.GetOptions{}); err != nil {
@@ -376,7 +384,8 @@ func TestDoctorToUninstall(t *testing.T) {
 		}
 		resigned(t, server, sliced.GetName())
 		// Without a controller manager no namespace goes: the command waits for its deadline.
-		command(t, server.Kubeconfig, "uninstall", "--yes", "--purge", "--timeout=1s").want(t, 2, "configmap/team-a removed", "secret/gpuslice-promise-keys removed", "namespace/gpuslice-system is not removed after 1s")
+		command(t, server.Kubeconfig, "uninstall", "--yes", "--purge", "--timeout=1s").want(t, 2, "configmap/team-a removed",
+			"secret/gpuslice-promise-keys removed", "namespace/gpuslice-system is not removed after 1s")
 		command(t, server.Kubeconfig, "uninstall", "--yes", "--timeout=0").want(t, 0)
 	})
 }

@@ -81,7 +81,8 @@ func (s *bare) mayExecIntoGuards(t *testing.T, user string) {
 func (s *bare) awaitAccess(t *testing.T) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		return keptOut(s.enter(ctx, tenantUser, "team", "exec", limits.GuardContainer)) && !keptOut(s.enter(ctx, operatorUser, "team", "exec", limits.GuardContainer)), nil
+		return keptOut(s.enter(ctx, tenantUser, "team", "exec", limits.GuardContainer)) &&
+			!keptOut(s.enter(ctx, operatorUser, "team", "exec", limits.GuardContainer)), nil
 	})
 	if err != nil {
 		t.Fatalf("the policy is not in force: %v", err)
@@ -94,7 +95,8 @@ func (s *bare) enter(ctx context.Context, user, namespace, how, container string
 	if how == "attach" {
 		options = &corev1.PodAttachOptions{Container: container, Stdout: true}
 	}
-	request := kubernetes.NewForConfigOrDie(s.As(user)).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name("p").SubResource(how)
+	request := kubernetes.NewForConfigOrDie(s.As(user)).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name("p").
+		SubResource(how)
 	return request.VersionedParams(options, scheme.ParameterCodec).Do(ctx).Error()
 }
 
@@ -169,6 +171,7 @@ func reportAccess(t *testing.T, attack string, err error) {
 func target(t *testing.T, client kubernetes.Interface, name, container string) error {
 	t.Helper()
 	change := fmt.Sprintf(`{"spec":{"ephemeralContainers":[{"name":%q,"image":"busybox:1.36","targetContainerName":%q}]}}`, name, container)
-	_, err := client.CoreV1().Pods("team").Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(change), metav1.PatchOptions{}, "ephemeralcontainers")
+	_, err := client.CoreV1().Pods("team").Patch(t.Context(), "p", types.StrategicMergePatchType,
+		[]byte(change), metav1.PatchOptions{}, "ephemeralcontainers")
 	return err
 }

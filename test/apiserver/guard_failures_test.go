@@ -25,7 +25,8 @@ func TestGuardFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A runtime class of its own: guards of other tests reach the driver without one.
-		document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nguard: {runtimeClassName: nvidia}\nnamespaces: {names: [" + name + "]}\npod: {tolerations: [{operator: Exists}]}\n"
+		document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nguard: {runtimeClassName: nvidia}\nnamespaces: {names: [" +
+			name + "]}\npod: {tolerations: [{operator: Exists}]}\n"
 		if err := i.Policy(t.Context(), name, []byte(document)); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +87,9 @@ func failing(t *testing.T, i *install.Installation, namespace, name string, sinc
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: pod.UID,
 			FieldPath: "spec.initContainers{" + limits.GuardContainer + "}"},
-		Reason: "Unhealthy", Type: corev1.EventTypeWarning, Message: "Liveness probe failed: gpuslice cannot enforce this pod's slice: initialise NVML: library not found",
-		Source: corev1.EventSource{Component: "kubelet", Host: "l4-1"}, ReportingController: "kubelet", ReportingInstance: "l4-1",
+		Reason: "Unhealthy", Type: corev1.EventTypeWarning,
+		Message: "Liveness probe failed: gpuslice cannot enforce this pod's slice: initialise NVML: library not found",
+		Source:  corev1.EventSource{Component: "kubelet", Host: "l4-1"}, ReportingController: "kubelet", ReportingInstance: "l4-1",
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 	if _, err := i.Server.Client.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
@@ -102,7 +104,8 @@ func awaitPlan(t *testing.T, i *install.Installation, namespace, reason string) 
 	var tier string
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		c := &collector{}
-		made, err := i.Apply.Warning(c).Create(ctx, podOf(t, "next", namespace, manifests["label"]), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		made, err := i.Apply.Warning(c).Create(ctx, podOf(t, "next", namespace, manifests["label"]),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			return false, err
 		}

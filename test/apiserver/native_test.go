@@ -34,7 +34,8 @@ func nativeQuota(t *testing.T, i *install.Installation, namespace, name, hard st
 	if _, err := quotas.UpdateStatus(t.Context(), q, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = i.Webhook.WaitState(t.Context(), "see the resource quota "+name, func(s install.State) bool { return s.ResourceQuota(namespace, name) != "" })
+	err = i.Webhook.WaitState(t.Context(), "see the resource quota "+name,
+		func(s install.State) bool { return s.ResourceQuota(namespace, name) != "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestNativeQuota(t *testing.T) {
 		}
 		// One that is left alone goes on being counted by Kubernetes itself, which cannot see the two.
 		whole := podOf(t, "whole", ns, "spec:\n  containers:\n  - {name: a, image: busybox, resources: {limits: {nvidia.com/gpu: 2}}}\n")
-		if _, err := i.Apply.Create(t.Context(), whole, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "exceeded quota: team-gpus (ResourceQuota)") {
+		if _, err := i.Apply.Create(t.Context(), whole, metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "exceeded quota: team-gpus (ResourceQuota)") {
 			t.Errorf("two whole devices beside them: %v", err)
 		}
 	})
@@ -182,7 +184,8 @@ func wantEvent(t *testing.T, i *install.Installation, namespace, kind, name, tex
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		list, err := i.Server.Client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+		list, err := i.Server.Client.CoreV1().Events(namespace).List(t.Context(),
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,8 @@ import (
 )
 
 // neighbor registers a webhook of somebody else that changes the new pods of a namespace, and waits until the API server calls it.
-func neighbor(t *testing.T, i *install.Installation, name, namespace string, again admissionregistrationv1.ReinvocationPolicyType, change func(*corev1.Pod)) {
+func neighbor(t *testing.T, i *install.Installation, name, namespace string,
+	again admissionregistrationv1.ReinvocationPolicyType, change func(*corev1.Pod)) {
 	t.Helper()
 	const called = "example.com/called"
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +56,8 @@ func neighbor(t *testing.T, i *install.Installation, name, namespace string, aga
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch), Patch: patch}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true,
+			PatchType: new(admissionv1.PatchTypeJSONPatch), Patch: patch}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -72,9 +74,11 @@ func neighbor(t *testing.T, i *install.Installation, name, namespace string, aga
 	_, err = configurations.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "neighbor.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone), ReinvocationPolicy: &again,
+			Name: "neighbor.example.com", AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), ReinvocationPolicy: &again,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: i.Server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: i.Server.CA(),
+				Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
 		}},
@@ -88,7 +92,8 @@ func neighbor(t *testing.T, i *install.Installation, name, namespace string, aga
 		}
 	})
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "busybox:1"}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "busybox:1"}}}}
 		got, err := i.Server.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && got.Annotations[called] == name, nil
 	})
@@ -128,8 +133,11 @@ func proxies(c *corev1.Container) { sets("HTTP_PROXY", "http://proxy:3128")(c) }
 func tokens(pod *corev1.Pod) {
 	const name, at = "aws-iam-token", "/var/run/secrets/eks.amazonaws.com/serviceaccount"
 	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }) {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.amazonaws.com", Path: "token"}}}}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{
+					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.amazonaws.com", Path: "token"}},
+				}}}})
 	}
 	intoEvery(func(c *corev1.Container) {
 		sets("AWS_WEB_IDENTITY_TOKEN_FILE", at+"/token")(c)

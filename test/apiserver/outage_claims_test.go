@@ -94,25 +94,29 @@ func TestClassesOfManyNamespaces(t *testing.T) {
 	a := claimsOutage(t, "claims: count", "")
 	const many = 200
 	named := func(n int) string { return fmt.Sprintf("%s-%d", a.namespace, n) }
-	if err := a.i.Policy(t.Context(), "many", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {selector: {matchLabels: {team: many}}}\n")); err != nil {
+	if err := a.i.Policy(t.Context(), "many",
+		[]byte("apiVersion: gpuslice.dev/v1\nnamespaces: {selector: {matchLabels: {team: many}}}\n")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.i.RemovePolicy(context.Background(), "many") })
 	t.Cleanup(func() { // the server is shared
 		for n := range many {
-			if _, err := a.i.Server.Client.CoreV1().Namespaces().Patch(context.Background(), named(n), types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.LabelFail+`":null}}}`), metav1.PatchOptions{}); err != nil {
+			if _, err := a.i.Server.Client.CoreV1().Namespaces().Patch(context.Background(), named(n), types.MergePatchType,
+				[]byte(`{"metadata":{"labels":{"`+api.LabelFail+`":null}}}`), metav1.PatchOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	for n := range many {
-		if err := a.i.Server.Namespace(t.Context(), named(n), map[string]string{api.LabelFail: api.FailOpenForClaims, "team": "many"}); err != nil {
+		if err := a.i.Server.Namespace(t.Context(), named(n),
+			map[string]string{api.LabelFail: api.FailOpenForClaims, "team": "many"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begin := time.Now()
 	for closed := 0; closed < many; {
-		_, err := a.i.Server.Client.ResourceV1().ResourceClaims(named(closed)).Create(t.Context(), a.claim("x", "gpu"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := a.i.Server.Client.ResourceV1().ResourceClaims(named(closed)).Create(t.Context(), a.claim("x", "gpu"),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch {
 		case deniedClaim(err):
 			closed++
@@ -130,13 +134,15 @@ func claimsOutage(t *testing.T, document, own string) *tenant {
 	t.Helper()
 	a := attacker(t, document, map[string]string{api.LabelFail: api.FailOpenForClaims})
 	if own != "" {
-		if err := a.i.TenantPolicy(t.Context(), a.i.Server.As(a.namespace), a.namespace, []byte("apiVersion: gpuslice.dev/v1\n"+own)); err != nil {
+		if err := a.i.TenantPolicy(t.Context(), a.i.Server.As(a.namespace), a.namespace,
+			[]byte("apiVersion: gpuslice.dev/v1\n"+own)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := a.client.ResourceV1().ResourceClaimTemplates(a.namespace).Create(ctx, a.template("own", "gpu"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := a.client.ResourceV1().ResourceClaimTemplates(a.namespace).Create(ctx, a.template("own", "gpu"),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return deniedClaim(err), nil
 	})
 	if err != nil {
@@ -147,12 +153,14 @@ func claimsOutage(t *testing.T, document, own string) *tenant {
 
 // claim is one of a class that offerDevices makes, and template makes such claims.
 func (a *tenant) claim(name, kind string) *resourcev1.ResourceClaim {
-	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
-		Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: kind + "." + a.namespace}}}}}}
+	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+			Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: kind + "." + a.namespace}}}}}}
 }
 
 func (a *tenant) template(name, kind string) *resourcev1.ResourceClaimTemplate {
-	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: a.claim(name, kind).Spec}}
+	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: a.claim(name, kind).Spec}}
 }
 
 // attackInOutage has the tenant go for GPUs by claims while the webhook is down, and for the label first.
@@ -167,7 +175,8 @@ func (a *tenant) attackInOutage() {
 		}
 		a.report(attack, abuse.Denied, err.Error())
 	}
-	_, err := a.client.CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.LabelFail+`":"open"}}}`), metav1.PatchOptions{})
+	_, err := a.client.CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"`+api.LabelFail+`":"open"}}}`), metav1.PatchOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a tenant labels its namespace: %v", err)
 	}

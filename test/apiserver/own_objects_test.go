@@ -24,26 +24,37 @@ var ownObjects = []struct{ name, policy, manifest string }{
 	{"its state", "", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-state, namespace: gpuslice-system}}`},
 	{"a ledger", "", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-a, namespace: gpuslice-system, labels: {gpuslice.dev/ledger: "true"}}}`},
 	{"the usage of a day", "", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-usage-2026-11-22, namespace: gpuslice-system, labels: {gpuslice.dev/usage: "true"}}}`},
-	{"a ledger without the label", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-a, namespace: gpuslice-system}}`},
+	{"a ledger without the label", "own-ledgers",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-a, namespace: gpuslice-system}}`},
 	{"another ConfigMap", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: gpuslice-system}}`},
 	{"what verify proved", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-proofs, namespace: gpuslice-system}}`},
-	{"a policy", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: team-b, namespace: gpuslice-system, labels: {gpuslice.dev/policy: "true"}}}`},
-	{"a policy with the name of a ledger", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-b, namespace: gpuslice-system, labels: {gpuslice.dev/ledger: "true", gpuslice.dev/policy: "true"}}}`},
-	{"a policy with the name of the state", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-state, namespace: gpuslice-system, labels: {gpuslice.dev/policy: ""}}}`},
-	{"the Lease of the leader", "", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-leader, namespace: gpuslice-system}}`},
-	{"the Lease of an agent", "own-names", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-agent-node-1, namespace: gpuslice-system}}`},
+	{"a policy", "own-ledgers",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: team-b, namespace: gpuslice-system, labels: {gpuslice.dev/policy: "true"}}}`},
+	{"a policy with the name of a ledger", "own-ledgers",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-b, namespace: gpuslice-system, labels: {gpuslice.dev/ledger: "true", gpuslice.dev/policy: "true"}}}`},
+	{"a policy with the name of the state", "own-ledgers",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-state, namespace: gpuslice-system, labels: {gpuslice.dev/policy: ""}}}`},
+	{"the Lease of the leader", "",
+		`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-leader, namespace: gpuslice-system}}`},
+	{"the Lease of an agent", "own-names",
+		`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-agent-node-1, namespace: gpuslice-system}}`},
 	{"the authority", "", `{apiVersion: v1, kind: Secret, metadata: {name: gpuslice-authority, namespace: gpuslice-system}}`},
 	{"the keys", "", `{apiVersion: v1, kind: Secret, metadata: {name: gpuslice-promise-keys, namespace: gpuslice-system}}`},
 	{"another Secret", "own-names", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: gpuslice-system}}`},
 	{"a token of an account", "own-names", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: gpuslice-promise-keys, namespace: gpuslice-system, annotations: {kubernetes.io/service-account.name: gpuslice-agent}}}`},
 	{"its ResourceQuota", "", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
 	{"a ResourceQuota on pods", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: kube-system, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {pods: 0}}}`},
-	{"a ResourceQuota on pods too", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {pods: 0, requests.nvidia.com/gpu: 4}}}`},
-	{"a ResourceQuota of nothing", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}}`},
-	{"a ResourceQuota of another name", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: stop, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
-	{"a ResourceQuota without the label", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
+	{"a ResourceQuota on pods too", "own-quotas",
+		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {pods: 0, requests.nvidia.com/gpu: 4}}}`},
+	{"a ResourceQuota of nothing", "own-quotas",
+		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}}`},
+	{"a ResourceQuota of another name", "own-quotas",
+		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: stop, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
+	{"a ResourceQuota without the label", "own-quotas",
+		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
 	{"its Event", "", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: GPUSliceDenied, source: {component: gpuslice}}`},
-	{"an Event of another reason", "own-events", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: Killing, source: {component: gpuslice}}`},
+	{"an Event of another reason", "own-events",
+		`{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: Killing, source: {component: gpuslice}}`},
 	{"an Event of the kubelet", "own-events", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: GPUSliceDenied, source: {component: kubelet}}`},
 	{"an Event of an agent", "own-events", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: GPUSliceTerminated, source: {component: gpuslice, host: node-1}}`},
 }
@@ -87,7 +98,8 @@ func (s *bare) ownObjects(t *testing.T, config *rest.Config) {
 				t.Errorf("want it denied by %q, got: %v", c.policy, got)
 			}
 			if c.policy != "" {
-				abuse.Report(t, abuse.Attempt{Threat: "A36", Attack: "the webhook's token creates " + c.name, Outcome: abuse.Denied, Words: got.Error()})
+				abuse.Report(t,
+					abuse.Attempt{Threat: "A36", Attack: "the webhook's token creates " + c.name, Outcome: abuse.Denied, Words: got.Error()})
 			}
 		})
 	}

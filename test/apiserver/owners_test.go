@@ -28,7 +28,9 @@ func TestDenialOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := func(apiVersion, kind, name, uid string) string {
-		return slice("", fmt.Sprintf("  ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]\n", apiVersion, kind, name, uid), "    securityContext: {privileged: true}\n")
+		return slice("",
+			fmt.Sprintf("  ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]\n", apiVersion, kind, name, uid),
+			"    securityContext: {privileged: true}\n")
 	}
 	for i, manifest := range []string{
 		owner("v1", "Node", "l4-1", "l4-1"),
@@ -52,7 +54,8 @@ func TestDenialOwners(t *testing.T) {
 	if len(another) != 1 || another[0].Name != found[0].Name || another[0].Message != "gpuslice denied a pod: no room" {
 		t.Errorf("want the same Event, counted once more: %+v", another)
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A26", Attack: "denied pods whose controller is made up: a Node, another's ReplicaSet", Outcome: abuse.Contained, Words: "no Event"})
+	abuse.Report(t, abuse.Attempt{Threat: "A26", Attack: "denied pods whose controller is made up: a Node, another's ReplicaSet",
+		Outcome: abuse.Contained, Words: "no Event"})
 }
 
 // replicaSet is one without pods.
@@ -60,7 +63,8 @@ func replicaSet() *appsv1.ReplicaSet {
 	labels := map[string]string{"app": "real"}
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "real"}, Spec: appsv1.ReplicaSetSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 }
 
 // awaitAnotherReplica has another replica, with the webhook's rights, report a pod of the ReplicaSet, and returns the Events about

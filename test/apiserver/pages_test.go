@@ -145,7 +145,8 @@ func (a *applying) object(b markdown.Block, u *unstructured.Unstructured) {
 	} else if err := a.i.Server.Namespace(a.Context(), u.GetNamespace(), nil); err != nil && !apierrors.IsAlreadyExists(errors.Unwrap(err)) {
 		a.Fatal(err)
 	}
-	_, err := a.i.Apply.Create(a.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err := a.i.Apply.Create(a.Context(), u,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case meta.IsNoMatchError(errors.Unwrap(err)) && strings.Contains(u.GetAPIVersion(), "."):
 	case err != nil:
@@ -162,7 +163,8 @@ func (a *applying) try(b markdown.Block, nodes string) {
 	if err != nil {
 		a.Fatalf("%s: %v", b.Where(), err)
 	}
-	for _, err := range []error{a.i.Nodes(a.Context(), source.Nodes...), a.i.Devices(a.Context(), source), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, source, a.pools)...)} {
+	for _, err := range []error{a.i.Nodes(a.Context(), source.Nodes...), a.i.Devices(a.Context(), source), a.i.Forget(a.Context()),
+		a.i.Settle(a.Context(), poolNames(a.T, source, a.pools)...)} {
 		if err != nil {
 			a.Fatal(err)
 		}

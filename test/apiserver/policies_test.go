@@ -22,14 +22,17 @@ func TestBrokenPolicy(t *testing.T) {
 	t.Run("is denied when it is written", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "written")
-		err := i.Policy(t.Context(), "new", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [x]}\nmode: on\nlimits: {perPod: {memory: lots}}\n"))
-		for _, text := range []string{"problems: 2", `data[policy.yaml]: mode: Unsupported value: "on"`, `data[policy.yaml]: limits.perPod.memory: Invalid value: "lots"`, "(line 4)"} {
+		err := i.Policy(t.Context(), "new",
+			[]byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [x]}\nmode: on\nlimits: {perPod: {memory: lots}}\n"))
+		for _, text := range []string{"problems: 2", `data[policy.yaml]: mode: Unsupported value: "on"`,
+			`data[policy.yaml]: limits.perPod.memory: Invalid value: "lots"`, "(line 4)"} {
 			if err == nil || !strings.Contains(err.Error(), text) {
 				t.Errorf("want %q in: %v", text, err)
 			}
 		}
 		err = i.Policy(t.Context(), "new", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [written]}\n"))
-		if err == nil || !strings.Contains(err.Error(), `policies gpuslice-system/new and gpuslice-system/written claim namespace "written" with equal right`) {
+		if err == nil ||
+			!strings.Contains(err.Error(), `policies gpuslice-system/new and gpuslice-system/written claim namespace "written" with equal right`) {
 			t.Errorf("a second policy for the namespace: %v", err)
 		}
 		maps := i.Server.Client.CoreV1().ConfigMaps("written")
@@ -71,7 +74,8 @@ func TestTenantDocument(t *testing.T) {
 		i := need(t)
 		const ns = "tightens"
 		setUpReapply(t, i, ns)
-		document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nnamespaces: {names: [" + ns + "]}\nlimits: {perContainer: {memory: 4Gi}}\n"
+		document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nnamespaces: {names: [" +
+			ns + "]}\nlimits: {perContainer: {memory: 4Gi}}\n"
 		if err := i.Policy(t.Context(), ns, []byte(document)); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +87,8 @@ func TestTenantDocument(t *testing.T) {
 			return i.TenantPolicy(t.Context(), user, ns, []byte("apiVersion: gpuslice.dev/v1\n"+text))
 		}
 		err := write("limits: {perContainer: {memory: 8Gi}}\nguard: {enabled: false}\n")
-		for _, text := range []string{"problems: 2", "limits.perContainer.memory: 8Gi is more than 4Gi", "guard: not for a tenant's own document", "policy gpuslice-system/" + ns} {
+		for _, text := range []string{"problems: 2", "limits.perContainer.memory: 8Gi is more than 4Gi",
+			"guard: not for a tenant's own document", "policy gpuslice-system/" + ns} {
 			if err == nil || !strings.Contains(err.Error(), text) {
 				t.Errorf("a document that widens: want %q in: %v", text, err)
 			}
@@ -104,7 +109,8 @@ func TestTenantDocument(t *testing.T) {
 		if err := create("after", "3Gi"); err == nil || !strings.Contains(err.Error(), "tightened by "+ns+"/gpuslice-policy allows 2Gi") {
 			t.Errorf("beyond the tenant's limit: %v", err)
 		}
-		if err := create("second", "2Gi"); err == nil || !strings.Contains(err.Error(), "exceeded quota: "+ns+"/gpuslice-policy, requested: memory=2Gi, used: memory=3Gi, limited: memory=4Gi") {
+		if err := create("second", "2Gi"); err == nil ||
+			!strings.Contains(err.Error(), "exceeded quota: "+ns+"/gpuslice-policy, requested: memory=2Gi, used: memory=3Gi, limited: memory=4Gi") {
 			t.Errorf("beyond the tenant's quota: %v", err)
 		}
 		if err := create("small", "1Gi"); err != nil {
@@ -182,12 +188,14 @@ func TestTenantConfigMaps(t *testing.T) {
 		if _, err := all.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + api.TenantPolicyName}); err != nil {
 			t.Errorf("its own: %v", err)
 		}
-		for what, selector := range map[string]string{"all": "", "another name": "metadata.name=kube-root-ca.crt", "all but one": "metadata.name!=x"} {
+		for what, selector := range map[string]string{"all": "",
+			"another name": "metadata.name=kube-root-ca.crt", "all but one": "metadata.name!=x"} {
 			if _, err := all.List(t.Context(), metav1.ListOptions{FieldSelector: selector}); !apierrors.IsForbidden(err) {
 				t.Errorf("%s: %v, want it forbidden", what, err)
 			}
 		}
-		if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt",
+			metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("one of another name: %v, want it forbidden", err)
 		}
 	})

@@ -106,7 +106,8 @@ func publicCluster(t *testing.T) pools.Source {
 // TestPublicClaimsInCore decides on the pods of public claims as if the claims were there, and holds the audit against the policy.
 func TestPublicClaimsInCore(t *testing.T) {
 	source := publicCluster(t)
-	s := scenarios.Scenario{Policy: []byte(publicPolicy), Nodes: source.Nodes, Slices: source.Slices, Classes: source.Classes, Namespace: api.Namespace{Name: "claims-public"}}
+	s := scenarios.Scenario{Policy: []byte(publicPolicy), Nodes: source.Nodes, Slices: source.Slices,
+		Classes: source.Classes, Namespace: api.Namespace{Name: "claims-public"}}
 	specs := map[string]*resourcev1.ResourceClaimSpec{}
 	for _, d := range publicClaims(t) {
 		if d.kind != "Pod" {
@@ -212,10 +213,14 @@ func claimants(t *testing.T, i *install.Installation, governed string) {
 	source := publicCluster(t)
 	own := publicPolicy + "namespaces: {names: [" + governed + "]}\n"
 	admins := map[string]string{"resource.kubernetes.io/admin-access": "true"}
-	const ignored = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ignoredNamespace + ", labels: {resource.kubernetes.io/admin-access: 'true'}}}" // of other tests too
+	// of other tests too
+	const ignored = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ignoredNamespace +
+		", labels: {resource.kubernetes.io/admin-access: 'true'}}}"
 	for _, err := range []error{
-		i.Policy(t.Context(), "default", defaultPolicy("")), i.Nodes(t.Context(), source.Nodes...), i.Devices(t.Context(), source), i.Forget(t.Context()),
-		i.Server.Namespace(t.Context(), governed, admins), i.Apply.Apply(t.Context(), []byte(ignored)), i.Server.DefaultAccount(t.Context(), ignoredNamespace),
+		i.Policy(t.Context(), "default", defaultPolicy("")), i.Nodes(t.Context(), source.Nodes...),
+		i.Devices(t.Context(), source), i.Forget(t.Context()),
+		i.Server.Namespace(t.Context(), governed, admins), i.Apply.Apply(t.Context(), []byte(ignored)),
+		i.Server.DefaultAccount(t.Context(), ignoredNamespace),
 		i.Policy(t.Context(), governed, []byte(own)), i.Settle(t.Context(), poolNames(t, source, defaultPolicy(""))...),
 		closeClasses(t.Context(), i.Apply, "gpu.nvidia.com,mig.nvidia.com"),
 	} {
@@ -235,7 +240,8 @@ func claimants(t *testing.T, i *install.Installation, governed string) {
 	}
 	t.Cleanup(func() { // for the tests after this one
 		ctx := context.WithoutCancel(t.Context())
-		if err := errors.Join(closeClasses(ctx, i.Apply, ""), i.Policy(ctx, governed, []byte(strings.Replace(own, "claims: deny", "claims: count", 1)))); err != nil {
+		if err := errors.Join(closeClasses(ctx, i.Apply, ""),
+			i.Policy(ctx, governed, []byte(strings.Replace(own, "claims: deny", "claims: count", 1)))); err != nil {
 			t.Error(err)
 		}
 		await(ctx, "admitted")
@@ -267,7 +273,8 @@ func (d published) object(t *testing.T, namespace string) *unstructured.Unstruct
 // tried is what becomes of a document, and why it is denied.
 func (d published) tried(t *testing.T, apply *install.Applier, namespace string) (outcome string, denied error) {
 	t.Helper()
-	made, err := apply.Create(context.WithoutCancel(t.Context()), d.object(t, namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	made, err := apply.Create(context.WithoutCancel(t.Context()), d.object(t, namespace),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case deniedClaim(err):
 		return "policy", err

@@ -118,7 +118,8 @@ func TestQuotaOfStatefulSet(t *testing.T) {
 			if err := slicesIn(t, i, ns)("other"); err == nil || !strings.Contains(err.Error(), deniedBeside) {
 				t.Errorf("round %d: beside a pod that is still ending: %v", round, err)
 			}
-			if _, err := pods.Patch(t.Context(), "web-0", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			if _, err := pods.Patch(t.Context(), "web-0", types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +149,8 @@ func TestQuotaAfterOutage(t *testing.T) {
 			_, err := configurations.Create(context.Background(), configuration, metav1.CreateOptions{})
 			return err
 		}
-		err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return create("sliced") == nil, nil })
+		err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+			func(context.Context) (bool, error) { return create("sliced") == nil, nil })
 		if err != nil {
 			t.Errorf("the API server goes on asking: %v", err)
 		}

@@ -102,7 +102,8 @@ func quotaInOutage(t *testing.T) {
 		if _, err := i.Apply.Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
 			t.Errorf("a pod without a GPU: %v", err)
 		}
-		if _, err := i.Apply.Create(t.Context(), sliceOf(t, "new", ns, "4Gi"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "gpuslice.dev") {
+		if _, err := i.Apply.Create(t.Context(), sliceOf(t, "new", ns, "4Gi"), metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "gpuslice.dev") {
 			t.Errorf("a new slice: %v, want a denial that names us", err)
 		}
 		for what, text := range map[string]string{
@@ -149,7 +150,8 @@ func quotaOfAnotherPromise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := i.Apply.Create(t.Context(), podOf(t, "whole", ns, "spec:\n  containers:\n  - {name: a, image: busybox}\n"), metav1.CreateOptions{})
+	whole, err := i.Apply.Create(t.Context(),
+		podOf(t, "whole", ns, "spec:\n  containers:\n  - {name: a, image: busybox}\n"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

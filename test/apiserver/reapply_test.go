@@ -44,7 +44,8 @@ func setUpReapply(t *testing.T, i *install.Installation, namespace string) {
 	if err := i.Server.Namespace(t.Context(), namespace, nil); err != nil {
 		t.Fatal(err)
 	}
-	document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\naccept: [fractional-quantity]\nnamespaces: {names: [" + namespace + "]}\n" +
+	document := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\naccept: [fractional-quantity]\nnamespaces: {names: [" +
+		namespace + "]}\n" +
 		"pod: {tolerations: [{key: gpu, operator: Exists}], priorityClassName: gpu-batch}\n"
 	if err := i.Policy(t.Context(), namespace, []byte(document)); err != nil {
 		t.Fatal(err)
@@ -137,7 +138,8 @@ func TestReapply(t *testing.T) {
 			_, err := pods.Patch(t.Context(), "pod", "application/merge-patch+json", []byte(text), metav1.PatchOptions{})
 			return err
 		}
-		if err := patch(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`); err == nil || !bytes.Contains([]byte(err.Error()), []byte("delete the pod and create it again")) {
+		if err := patch(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`); err == nil ||
+			!bytes.Contains([]byte(err.Error()), []byte("delete the pod and create it again")) {
 			t.Errorf("the label changed, or was denied without saying what to do: %v", err)
 		}
 		if err := patch(`{"metadata":{"labels":{"team":"a"},"annotations":{"gpuslice.dev/promise":"{}"}}}`); err != nil {

@@ -83,7 +83,8 @@ func newRights(t *testing.T) *rights {
 		if _, err := s.Client.CoreV1().ServiceAccounts("team-a").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "team-a", Name: role}}}
 		if _, err := s.Client.RbacV1().RoleBindings("team-a").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -276,8 +277,10 @@ func TestTenantRights(t *testing.T) {
 			if err := client.CoreV1().ConfigMaps("team-a").Delete(t.Context(), own.Name, metav1.DeleteOptions{}); err != nil {
 				t.Errorf("%s may not delete its own preferences: %v", user, err)
 			}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: user}, Spec: corev1.PodSpec{ServiceAccountName: user, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-			if _, err := client.CoreV1().Pods("team-a").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: user},
+				Spec: corev1.PodSpec{ServiceAccountName: user, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+			if _, err := client.CoreV1().Pods("team-a").Create(t.Context(), pod,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Errorf("%s may not create a pod: %v", user, err)
 			}
 		}

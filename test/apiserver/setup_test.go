@@ -70,7 +70,8 @@ func withInstallation(m *testing.M) (int, error) {
 	if err := applier.Apply(ctx, []byte(install.ClusterPolicyKind)); err != nil {
 		return 1, err
 	}
-	if installed, err = install.NewWith(ctx, server, binary, dir, install.Options{Arguments: []string{"--guard-image-mirrors", guardMirror}}); err != nil {
+	if installed, err = install.NewWith(ctx, server, binary, dir,
+		install.Options{Arguments: []string{"--guard-image-mirrors", guardMirror}}); err != nil {
 		return 1, err
 	}
 	defer installed.Stop()

@@ -21,7 +21,8 @@ func TestRecommendedSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		of := advice.Container{Namespace: namespace, Owner: advice.Owner{Kind: "Pod", Name: "train"}, Container: "a"}
-		size := advice.Recommendation{Container: of, Verdict: sizing.OverRequested, Since: time.Now(), Hours: 200, Slice: 4 << 10, Sizes: [len(advice.Coverages)]api.MiB{2048, 3072, 3584}}
+		size := advice.Recommendation{Container: of, Verdict: sizing.OverRequested, Since: time.Now(), Hours: 200, Slice: 4 << 10,
+			Sizes: [len(advice.Coverages)]api.MiB{2048, 3072, 3584}}
 		if err := i.Recommend(t.Context(), []advice.Recommendation{size}); err != nil {
 			t.Fatal(err)
 		}

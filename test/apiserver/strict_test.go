@@ -102,28 +102,38 @@ func strictWithoutWebhook(t *testing.T) {
 		want string
 	}{
 		{"A8: the host's processes", func(p *corev1.Pod) { p.Spec.HostPID = true }, true, "remove hostPID"},
-		{"A8: the host's processes and memory", func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC = true, true }, true, "remove hostPID and hostIPC"},
+		{"A8: the host's processes and memory", func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC = true, true },
+			true, "remove hostPID and hostIPC"},
 		{"A8: a privileged container", func(p *corev1.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		}, true, "privileged from main"},
 		{"A1: a container without a GPU gives itself all", func(p *corev1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
+			p.Spec.Containers = append(p.Spec.Containers,
+				corev1.Container{Name: "side", Image: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
 		}, true, `write "void", in side`},
 		{"A1: no GPU at all, and all of them by a variable", func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources, p.Spec.Containers[0].Env = corev1.ResourceRequirements{}, []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
+			p.Spec.Containers[0].Resources, p.Spec.Containers[0].Env = corev1.ResourceRequirements{},
+				[]corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
 		}, true, `write "void", in main`},
 		{"a label asks, and there is no promise", func(p *corev1.Pod) {
 			p.Labels = map[string]string{api.LabelMemory: "4Gi", api.LabelCompute: "20"}
 		}, true,
 			"requests a slice (gpuslice.dev/memory, gpuslice.dev/compute) and was given none"},
-		{"the default slice asks, and there is no promise", func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelShare: api.ShareEnabled} }, true, "requests a slice (gpuslice.dev/share)"},
-		{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{api.AnnotationContainers: "{}"} }, true, "requests a slice (gpuslice.dev/containers)"},
-		{"the guard is left out", func(p *corev1.Pod) { p.Spec.InitContainers = nil }, false, "the pod's promise has a guard, and the pod lacks it"},
-		{"the check is left out", func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] }, false, "the pod's promise has a guard, and the pod lacks it"},
-		{"a program of its own in the guard's place", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "example.test/evil" }, false, "give these containers other names, or create the pod from its own manifest: gpuslice-guard"},
-		{"an image that begins like the guard's", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "gpuslice/guardian:1" }, false, "gpuslice-guard"},
+		{"the default slice asks, and there is no promise",
+			func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelShare: api.ShareEnabled} }, true, "requests a slice (gpuslice.dev/share)"},
+		{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{api.AnnotationContainers: "{}"} },
+			true, "requests a slice (gpuslice.dev/containers)"},
+		{"the guard is left out", func(p *corev1.Pod) { p.Spec.InitContainers = nil },
+			false, "the pod's promise has a guard, and the pod lacks it"},
+		{"the check is left out", func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] },
+			false, "the pod's promise has a guard, and the pod lacks it"},
+		{"a program of its own in the guard's place", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "example.test/evil" },
+			false, "give these containers other names, or create the pod from its own manifest: gpuslice-guard"},
+		{"an image that begins like the guard's", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "gpuslice/guardian:1" },
+			false, "gpuslice-guard"},
 		{"the guard's name without a promise", func(p *corev1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "gpuslice-guard", Image: "example.test/evil", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "gpuslice-guard", Image: "example.test/evil",
+				Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
 		}, true, "names that begin with gpuslice-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -153,7 +163,8 @@ func strictRecorders(t *testing.T) {
 		if i < 0 {
 			t.Fatal("the scenario has no recorder: nothing is proved")
 		}
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		change(pod, &pod.Spec.InitContainers[i])
 		_, err := s.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
@@ -239,7 +250,8 @@ func strictScenarios(t *testing.T) {
 func strictWithoutGPU(t *testing.T) {
 	s := strictly(t)
 	plain := func() *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.27"}}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.27"}}}}
 	}
 	for name, change := range map[string]func(*corev1.Pod){
 		"an ordinary one": func(*corev1.Pod) {},
@@ -258,7 +270,8 @@ func strictWithoutGPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := plain()
 			change(pod)
-			if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Error(err)
 			}
 		})

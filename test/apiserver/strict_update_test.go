@@ -50,7 +50,8 @@ func TestStrictA10(t *testing.T) {
 		s := strictly(t)
 		s.live(t, "p")
 		for _, tt := range []struct{ name, change, want string }{
-			{"the guard's image", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`, "the image of a live guard does not change; leave it as it is in gpuslice-guard"},
+			{"the guard's image", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`,
+				"the image of a live guard does not change; leave it as it is in gpuslice-guard"},
 			{"the guard's tag", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"gpuslice/guard:other"}]`, "gpuslice-guard"},
 			{"the check's image", `[{"op":"replace","path":"/spec/initContainers/0/image","value":"example.test/evil"}]`, "gpuslice-check"},
 			{"the promise", `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, "do not change: gpuslice.dev/promise"},
@@ -59,8 +60,10 @@ func TestStrictA10(t *testing.T) {
 			{"what is observed", `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, "do not change: gpuslice.dev/observed"},
 			{"one of ours that does not exist", `{"metadata":{"annotations":{"gpuslice.dev/new":"x"}}}`, "do not change: gpuslice.dev/new"},
 			{"devices by an annotation", `{"metadata":{"annotations":{"cdi.k8s.io/all":"nvidia.com/gpu=all"}}}`, "do not change: cdi.k8s.io/all"},
-			{"devices by NVIDIA's annotation", `{"metadata":{"annotations":{"nvidia.cdi.k8s.io/container.a":"nvidia.com/gpu=all"}}}`, "do not change: nvidia.cdi.k8s.io/container.a"},
-			{"devices by a plugin's annotation", `{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`, "do not change: nvidia.com/container.a.gpus.devices"},
+			{"devices by NVIDIA's annotation", `{"metadata":{"annotations":{"nvidia.cdi.k8s.io/container.a":"nvidia.com/gpu=all"}}}`,
+				"do not change: nvidia.cdi.k8s.io/container.a"},
+			{"devices by a plugin's annotation", `{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`,
+				"do not change: nvidia.com/container.a.gpus.devices"},
 		} {
 			t.Run(tt.name, func(t *testing.T) { wantDenied(t, patch(t, s.Client, "p", tt.change), tt.want) })
 		}
@@ -114,12 +117,18 @@ func TestStrictA11(t *testing.T) {
 			ec   corev1.EphemeralContainerCommon
 			want string
 		}{
-			{"all devices", corev1.EphemeralContainerCommon{Name: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}}, "remove them from a"},
-			{"more of the driver", corev1.EphemeralContainerCommon{Name: "b", Env: []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "all"}}}, "remove them from b"},
-			{"the MPS daemon", corev1.EphemeralContainerCommon{Name: "c", Env: []corev1.EnvVar{{Name: "CUDA_MPS_PIPE_DIRECTORY", Value: "/mps"}}}, "remove them from c"},
-			{"privileged", corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}, "privileged from d"},
+			{"all devices", corev1.EphemeralContainerCommon{Name: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}},
+				"remove them from a"},
+			{"more of the driver",
+				corev1.EphemeralContainerCommon{Name: "b", Env: []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "all"}}},
+				"remove them from b"},
+			{"the MPS daemon", corev1.EphemeralContainerCommon{Name: "c", Env: []corev1.EnvVar{{Name: "CUDA_MPS_PIPE_DIRECTORY", Value: "/mps"}}},
+				"remove them from c"},
+			{"privileged", corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}},
+				"privileged from d"},
 			{"plain", corev1.EphemeralContainerCommon{Name: "e"}, ""},
-			{"told to see none", corev1.EphemeralContainerCommon{Name: "f", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}}, ""},
+			{"told to see none", corev1.EphemeralContainerCommon{Name: "f", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}},
+				""},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				tt.ec.Image = "busybox:1.36"
@@ -137,11 +146,14 @@ func TestStrictA11(t *testing.T) {
 // debug adds an ephemeral container, as kubectl debug does.
 func (s *bare) debug(t *testing.T, pod string, c corev1.EphemeralContainerCommon) error {
 	t.Helper()
-	change, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []corev1.EphemeralContainer{{EphemeralContainerCommon: c}}}})
+	change, err := json.Marshal(map[string]any{
+		"spec": map[string]any{"ephemeralContainers": []corev1.EphemeralContainer{{EphemeralContainerCommon: c}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Client.CoreV1().Pods("strict").Patch(t.Context(), pod, types.StrategicMergePatchType, change, metav1.PatchOptions{}, "ephemeralcontainers")
+	_, err = s.Client.CoreV1().Pods("strict").Patch(t.Context(), pod, types.StrategicMergePatchType,
+		change, metav1.PatchOptions{}, "ephemeralcontainers")
 	return err
 }
 
@@ -170,9 +182,11 @@ func TestStrictOwnAccount(t *testing.T) {
 		}
 		s.createsNoPods(t, client)
 		// More rights than the manifests give: as if the token's role had grown.
-		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces", "nodes", "nodes/status"}, Verbs: []string{"*"}}}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{""},
+			Resources: []string{"pods", "namespaces", "nodes", "nodes/status"}, Verbs: []string{"*"}}}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: api.SystemNamespace, Name: "gpuslice-webhook"}}}
 		if _, err := s.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -181,7 +195,8 @@ func TestStrictOwnAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		bypassed := []byte(`{"metadata":{"labels":{"gpuslice.dev/bypass":"true","team":"a"},"annotations":{"gpuslice.dev/bypass-until":"soon","gpuslice.dev/bypass-by":"me","a":"b"}}}`)
-		if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), "strict", types.MergePatchType, bypassed, metav1.PatchOptions{}); err != nil {
+		if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), "strict",
+			types.MergePatchType, bypassed, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		s.awaitOwnRights(t, client)
@@ -209,7 +224,9 @@ func TestStrictOwnAccount(t *testing.T) {
 			{"an annotation of a namespace", onNamespace, `{"metadata":{"annotations":{"a":null}}}`, false},
 			{"a bypass of another kind", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"x"}}}`, false},
 			{"the end of a bypass, moved", onNamespace, `{"metadata":{"annotations":{"gpuslice.dev/bypass-until":"later"}}}`, true},
-			{"the end of a bypass", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":null},"annotations":{"gpuslice.dev/bypass-until":null,"gpuslice.dev/bypass-by":null}}}`, true},
+			{"the end of a bypass", onNamespace,
+				`{"metadata":{"labels":{"gpuslice.dev/bypass":null},"annotations":{"gpuslice.dev/bypass-until":null,"gpuslice.dev/bypass-by":null}}}`,
+				true},
 			{"a bypass, begun", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"true"}}}`, false},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -218,7 +235,8 @@ func TestStrictOwnAccount(t *testing.T) {
 				}
 			})
 		}
-		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
 			t.Errorf("a namespace of its own: %v", err)
 		}
 		s.ownConditions(t, client)
@@ -243,15 +261,20 @@ func (s *bare) ownConditions(t *testing.T, client kubernetes.Interface) {
 		{"the condition", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True"}]}}`, "status", true},
 		{"the condition, changed", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"False","reason":"A"}]}}`, "status", true},
 		{"the condition, removed", `{"status":{"conditions":[{"$patch":"delete","type":"gpuslice.dev/Enforcing"}]}}`, "status", true},
-		{"the condition, with a long message", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","message":"` + strings.Repeat("a", 257) + `"}]}}`, "status", false},
-		{"the condition, with a long reason", `{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","reason":"` + strings.Repeat("a", 65) + `"}]}}`, "status", false},
+		{"the condition, with a long message",
+			`{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","message":"` + strings.Repeat("a", 257) + `"}]}}`,
+			"status", false},
+		{"the condition, with a long reason",
+			`{"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True","reason":"` + strings.Repeat("a", 65) + `"}]}}`,
+			"status", false},
 		{"readiness", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status", false},
 		{"another condition", `{"status":{"conditions":[{"type":"example.test/A","status":"True"}]}}`, "status", false},
 		{"no condition at all", `{"status":{"conditions":[{"$patch":"delete","type":"Ready"}]}}`, "status", false},
 		{"an address", `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"}]}}`, "status", false},
 		{"capacity", `{"status":{"capacity":{"nvidia.com/gpu":"2"}}}`, "status", false},
 		{"an image", `{"status":{"images":[{"names":["a"]}]}}`, "status", false},
-		{"a label, by the status", `{"metadata":{"labels":{"a":"c"}},"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True"}]}}`, "status", false},
+		{"a label, by the status",
+			`{"metadata":{"labels":{"a":"c"}},"status":{"conditions":[{"type":"gpuslice.dev/Enforcing","status":"True"}]}}`, "status", false},
 		{"a taint", `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, "", false},
 		{"a label", `{"metadata":{"labels":{"a":null}}}`, "", false},
 	} {
@@ -259,7 +282,8 @@ func (s *bare) ownConditions(t *testing.T, client kubernetes.Interface) {
 		if tt.subresource != "" {
 			subresources = []string{tt.subresource}
 		}
-		_, err := client.CoreV1().Nodes().Patch(t.Context(), node.Name, types.StrategicMergePatchType, []byte(tt.change), metav1.PatchOptions{}, subresources...)
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), node.Name, types.StrategicMergePatchType,
+			[]byte(tt.change), metav1.PatchOptions{}, subresources...)
 		own := err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-own-conditions'")
 		if (err == nil) != tt.passes || err != nil && !own {
 			t.Errorf("%s of a node: passes %t, got: %v", tt.name, tt.passes, err)

@@ -97,7 +97,8 @@ func (a *tenant) awaitRights() {
 // slice is the manifest of a pod that requests a slice, with more of its spec, its metadata and its container.
 func slice(spec, metadata, container string) string {
 	return "metadata:\n  labels: {gpuslice.dev/memory: 4Gi}\n" + metadata + "spec:\n" + spec +
-		"  containers:\n  - name: a\n    image: registry.example.com/team/train:7\n" + container + "    resources: {limits: {nvidia.com/gpu: 1}}\n"
+		"  containers:\n  - name: a\n    image: registry.example.com/team/train:7\n" +
+		container + "    resources: {limits: {nvidia.com/gpu: 1}}\n"
 }
 
 func (a *tenant) create(name, manifest string) (*corev1.Pod, error) {
@@ -156,7 +157,8 @@ func (a *tenant) report(attack string, outcome abuse.Outcome, words string) {
 
 func deniedByUs(t *testing.T, what string, err error, words string) {
 	t.Helper()
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "gpuslice.dev\" denied") || !strings.Contains(err.Error(), words) {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "gpuslice.dev\" denied") || !strings.Contains(err.Error(), words) {
 		t.Errorf("%s: want it denied by gpuslice for %q, got: %v", what, words, err)
 	}
 }

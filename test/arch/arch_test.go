@@ -26,7 +26,8 @@ type rule struct {
 func rules() []rule {
 	kubernetes := []string{"k8s.io/", "sigs.k8s.io/"}
 	return []rule{
-		{under: "policies", reached: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/spf13/viper", "github.com/NVIDIA/"},
+		{under: "policies",
+			reached: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/spf13/viper", "github.com/NVIDIA/"},
 			because: "the core is the same in the webhook, the command line and the tests: it knows no cluster and no device"},
 		{under: "policies", imported: []string{"os", "net", "net/http", "context", "log", "log/slog", "sync"},
 			because: "the core does no I/O, has no state and says nothing: what it decides depends on its arguments alone"},
@@ -36,8 +37,9 @@ func rules() []rule {
 			because: "the guard ships in every GPU pod: it stays small, and no Kubernetes code runs beside a tenant"},
 		{under: "cmd/guard", reached: append(slices.Clone(kubernetes), "github.com/spf13/viper"),
 			because: "the guard ships in every GPU pod: it stays small, and no Kubernetes code runs beside a tenant"},
-		{under: "cmd/agent", reached: []string{"sigs.k8s.io/controller-runtime", "github.com/spf13/viper", module + "/policies/pools", module + "/policies/podedit",
-			module + "/webhook"},
+		{under: "cmd/agent",
+			reached: []string{"sigs.k8s.io/controller-runtime", "github.com/spf13/viper", module + "/policies/pools", module + "/policies/podedit",
+				module + "/webhook"},
 			because: "it may signal every process of its node: it carries a client and reads promises, and no machinery"},
 		{under: "guard/limits", reached: []string{"github.com/", "golang.org/x/"}, allowedBy: []string{},
 			because: "the contract between webhook and guard is standard library only, so that both sides can hold it"},
@@ -110,7 +112,8 @@ func (r rule) check(p pkg) (broken []string) {
 		if slices.Contains(r.imported, path) {
 			broken = append(broken, "imports "+path)
 		}
-		if r.allowedBy != nil && strings.HasPrefix(path, module+"/") && !slices.ContainsFunc(r.allowedBy, func(a string) bool { return path == a || strings.HasPrefix(path, a+"/") }) {
+		if r.allowedBy != nil && strings.HasPrefix(path, module+"/") &&
+			!slices.ContainsFunc(r.allowedBy, func(a string) bool { return path == a || strings.HasPrefix(path, a+"/") }) {
 			broken = append(broken, "imports "+path)
 		}
 	}

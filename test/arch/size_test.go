@@ -37,7 +37,8 @@ func TestPackageSize(t *testing.T) {
 	}
 	total := exportedOutside(sizes)
 	if total > maxExportedOutside {
-		t.Errorf("%d names and methods are visible outside policies, at most %d may be: %s", total, maxExportedOutside, strings.Join(visible, ", "))
+		t.Errorf("%d names and methods are visible outside policies, at most %d may be: %s",
+			total, maxExportedOutside, strings.Join(visible, ", "))
 	}
 }
 

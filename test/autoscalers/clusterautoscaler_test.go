@@ -216,7 +216,8 @@ func startClusterAutoscaler(t *testing.T) *clusterAutoscaler {
 	a.offers["whole"] = amounts(whole, "4")
 	a.Must(a.configure(templates))
 	a.Must(a.Server.StartClusterAutoscaler("--scan-interval=1s", "--scale-down-delay-after-add=1s", "--scale-down-unneeded-time=5s",
-		"--scale-down-unready-time=5s", "--node-delete-delay-after-taint=0s", "--unremovable-node-recheck-timeout=1s", "--max-node-startup-time=20s"))
+		"--scale-down-unready-time=5s", "--node-delete-delay-after-taint=0s",
+		"--unremovable-node-recheck-timeout=1s", "--max-node-startup-time=20s"))
 	return a
 }
 

@@ -39,7 +39,8 @@ func TestKarpenter(t *testing.T) {
 
 	migPod := unmanaged(mig, "")
 	k.awaitUnfit(plain, migPod)
-	k.apply(strings.NewReplacer("l4-shared", "a100-mig", "[g6.xlarge, g6.2xlarge]", "[p4d.24xlarge]", shared+`: "4"`, mig+`: "7"`).Replace(k.Block("kind: NodeOverlay")))
+	k.apply(strings.NewReplacer("l4-shared", "a100-mig", "[g6.xlarge, g6.2xlarge]", "[p4d.24xlarge]", shared+`: "4"`, mig+`: "7"`).Replace(
+		k.Block("kind: NodeOverlay")))
 	k.create(plain, migPod, 7)
 	k.awaitNodes("8 MIG instances in 7 of a node", plain, 8, 2)
 	k.deletePods(plain)
@@ -86,17 +87,20 @@ func (k *karpenter) startProvider() {
 	crds, err := cluster.KarpenterCRDs(k.Context())
 	k.Must(err)
 	k.apply(string(bytes.Join(crds, []byte("\n---\n"))))
-	k.claim = dynamic.NewForConfigOrDie(k.Server.Config).Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})
+	k.claim = dynamic.NewForConfigOrDie(k.Server.Config).Resource(schema.GroupVersionResource{Group: "karpenter.sh",
+		Version: "v1", Resource: "nodeclaims"})
 	types := filepath.Join(k.TempDir(), "types.json")
 	k.Must(os.WriteFile(types, []byte(instanceTypes), 0o600))
 	k.Must(k.Server.StartKarpenter(types))
-	pool := strings.NewReplacer("karpenter.k8s.aws/instance-family", "karpenter.kwok.sh/instance-family", "karpenter.k8s.aws", "karpenter.kwok.sh", "EC2NodeClass", "KWOKNodeClass").
+	pool := strings.NewReplacer("karpenter.k8s.aws/instance-family", "karpenter.kwok.sh/instance-family", "karpenter.k8s.aws",
+		"karpenter.kwok.sh", "EC2NodeClass", "KWOKNodeClass").
 		Replace(k.Block("kind: NodePool"))
 	k.await("the definitions", func() string { // a new definition is not served at once
 		var err error
 		if k.Apply, err = install.NewApplier(k.Server.Config); err == nil {
-			err = k.Apply.Apply(k.Context(), []byte("{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: gpu}}\n---\n"+pool+
-				"\n---\n"+strings.NewReplacer("l4-shared", "a100-mig", "[g6]", "[p4d]").Replace(pool)))
+			err = k.Apply.Apply(k.Context(),
+				[]byte("{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: gpu}}\n---\n"+pool+
+					"\n---\n"+strings.NewReplacer("l4-shared", "a100-mig", "[g6]", "[p4d]").Replace(pool)))
 		}
 		if err != nil {
 			return err.Error()

@@ -12,7 +12,8 @@ import (
 )
 
 func main() {
-	traces := flag.String("traces", "", "`DIR` with traces: each *gpu_memory*.csv and .csv.gz in it with the columns container, seconds and memory_mib")
+	traces := flag.String("traces", "",
+		"`DIR` with traces: each *gpu_memory*.csv and .csv.gz in it with the columns container, seconds and memory_mib")
 	out := flag.String("json", "", "`FILE` to write the results of the traces to, as JSON")
 	flag.Parse()
 	if err := run(os.Stdout, *traces, *out); err != nil {
@@ -57,7 +58,8 @@ func printResults(w io.Writer, results []result) {
 	fmt.Fprintln(t, "HISTORY\tSTATED\tCONTAINERS\tEXCEEDED\tMEDIAN SIZE/PEAK\tTOO SHORT\tFROM TABLE\tHALF SPLITS (MEAN, 10TH TO 90TH)")
 	for _, r := range results {
 		h := r.HalfSplits
-		fmt.Fprintf(t, "%s\t%g%%\t%d\t%.1f%%\t%.2f\t%d\t%d\t%.1f%%, %.1f%% to %.1f%%\n", r.name(), r.Stated, r.Containers, r.Exceeded, r.MedianSizeOverPeak, r.TooShort, r.FromTable, h.Mean, h.Percentile10, h.Percentile90)
+		fmt.Fprintf(t, "%s\t%g%%\t%d\t%.1f%%\t%.2f\t%d\t%d\t%.1f%%, %.1f%% to %.1f%%\n", r.name(), r.Stated, r.Containers, r.Exceeded,
+			r.MedianSizeOverPeak, r.TooShort, r.FromTable, h.Mean, h.Percentile10, h.Percentile90)
 	}
 }
 

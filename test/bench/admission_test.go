@@ -45,7 +45,8 @@ type way struct{ name, namespace string }
 // ways are compared in one run. The fixed patch is what our own answer costs the server, whoever gives it; checked, a validating
 // webhook that only answers follows it: no less is possible with two webhooks.
 var ways = []way{
-	{"none", without}, {"only answers", answering}, {"mutating policy", expressing}, {"Kyverno", byKyverno}, {"a fixed patch", patching}, {"a fixed patch, checked", checking},
+	{"none", without}, {"only answers", answering}, {"mutating policy", expressing}, {"Kyverno", byKyverno},
+	{"a fixed patch", patching}, {"a fixed patch, checked", checking},
 	{"gpuslice, no policy", ungoverned}, {"gpuslice", ours},
 }
 
@@ -78,7 +79,8 @@ func TestPrintPodCreates(t *testing.T) {
 		}
 		for _, w := range ways {
 			c := taken[w.name]
-			fmt.Printf("%-10d %-24s %10s %10s %9.2fx %14s %14s\n", flight, w.name, c.p50().Round(10*time.Microsecond), quantile(c.times, 99).Round(10*time.Microsecond),
+			fmt.Printf("%-10d %-24s %10s %10s %9.2fx %14s %14s\n", flight, w.name, c.p50().Round(10*time.Microsecond),
+				quantile(c.times, 99).Round(10*time.Microsecond),
 				float64(c.p50())/float64(taken["only answers"].p50()), c.each(c.server), c.each(c.own))
 		}
 	}
@@ -230,7 +232,8 @@ func creates(t *testing.T, i *install.Installation, namespace string, flight, n 
 func remove(t *testing.T, i *install.Installation, namespace string) {
 	t.Helper()
 	pods := i.Server.Client.CoreV1().Pods(namespace)
-	if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}); err != nil {
+	if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))},
+		metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

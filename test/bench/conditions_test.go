@@ -47,7 +47,8 @@ func TestPrintConditions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fmt.Printf("%-30s %-7s %9s %9s %10s %10s %7s %10s %10s\n", "entries", "", "KiB", "number", "left out", "ours", "times", "strict", "webhook")
+	fmt.Printf("%-30s %-7s %9s %9s %10s %10s %7s %10s %10s\n", "entries", "", "KiB", "number",
+		"left out", "ours", "times", "strict", "webhook")
 	for _, s := range largepods.Shapes() {
 		for _, bytes := range requestBytes {
 			b.print(s, "create", bytes, b.create)
@@ -66,7 +67,8 @@ type conditionBench struct {
 }
 
 // print prints one line. Small pods are written more often, since CPU time is counted in ticks.
-func (b conditionBench) print(s largepods.Shape, what string, bytes int, write func(namespace string, pod *corev1.Pod, times int) time.Duration) {
+func (b conditionBench) print(s largepods.Shape, what string, bytes int,
+	write func(namespace string, pod *corev1.Pod, times int) time.Duration) {
 	b.t.Helper()
 	pod, entries := s.Pod("p", bytes)
 	times, repeated := max(1, 200_000/bytes), 2
@@ -82,7 +84,8 @@ func (b conditionBench) print(s largepods.Shape, what string, bytes int, write f
 		return (d / time.Duration(repeated*times)).Round(100 * time.Microsecond)
 	}
 	without, ours := used[b.spaces[0]], used[b.spaces[1]]
-	fmt.Printf("%-30s %-7s %9d %9d %10s %10s %6.2fx %10s %10s\n", s.Name, what, bytes>>10, entries, each(without), each(ours), ours.Seconds()/without.Seconds(),
+	fmt.Printf("%-30s %-7s %9d %9d %10s %10s %6.2fx %10s %10s\n", s.Name, what, bytes>>10, entries,
+		each(without), each(ours), ours.Seconds()/without.Seconds(),
 		each(used[b.spaces[2]]), each(webhook/2))
 }
 
@@ -90,7 +93,8 @@ func (b conditionBench) create(namespace string, pod *corev1.Pod, times int) tim
 	b.t.Helper()
 	begin := cpuOf(b.t, b.server)
 	for range times {
-		if _, err := b.i.Server.Client.CoreV1().Pods(namespace).Create(b.t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && namespace != strictSpace {
+		if _, err := b.i.Server.Client.CoreV1().Pods(namespace).Create(b.t.Context(), pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && namespace != strictSpace {
 			b.t.Logf("create in %s: %.200v", namespace, err)
 		}
 	}
@@ -108,7 +112,8 @@ func (b conditionBench) patch(namespace string, pod *corev1.Pod, times int) time
 	}
 	begin := cpuOf(b.t, b.server)
 	for n := range times {
-		if _, err := pods.Patch(b.t.Context(), pod.Name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"patched":"%d"}}}`, n), metav1.PatchOptions{}); err != nil {
+		if _, err := pods.Patch(b.t.Context(), pod.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{"patched":"%d"}}}`, n), metav1.PatchOptions{}); err != nil {
 			b.t.Logf("patch in %s: %.200v", namespace, err)
 		}
 	}

@@ -35,7 +35,8 @@ var colors = []string{"#3b82f6", "#f97316"}
 func curves(sizes []int, panels []panel) []byte {
 	var out bytes.Buffer
 	rows := (len(panels) + 1) / 2
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" fill="#888">`+"\n", 2*panelWidth, rows*panelHeight)
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" fill="#888">`+"\n",
+		2*panelWidth, rows*panelHeight)
 	for i, p := range panels {
 		fmt.Fprintf(&out, `<g transform="translate(%d %d)">`+"\n", i%2*panelWidth, i/2*panelHeight)
 		p.draw(&out, sizes)
@@ -81,7 +82,9 @@ func (p *panel) draw(out *bytes.Buffer, sizes []int) {
 // TestCurves: a drawing is XML, and has each value where it belongs.
 func TestCurves(t *testing.T) {
 	t.Parallel()
-	drawn := curves([]int{0, 100}, []panel{{title: "<memory>", most: 400, lines: []line{{"leader", []float64{0, 200}}, {"replica & co", []float64{100, 0}}}}, {title: "none", lines: []line{{"all", []float64{0, 0}}}}})
+	drawn := curves([]int{0, 100},
+		[]panel{{title: "<memory>", most: 400, lines: []line{{"leader", []float64{0, 200}}, {"replica & co", []float64{100, 0}}}},
+			{title: "none", lines: []line{{"all", []float64{0, 0}}}}})
 	var found struct {
 		Panels []struct {
 			Lines []struct {

@@ -88,7 +88,8 @@ func startKyverno(t *testing.T, i *install.Installation, namespace string) {
 	}
 	// The pods of the comparison are no restricted ones.
 	const security = "pod-security.kubernetes.io/"
-	if out, err := i.Server.Kubectl(ctx, "label", "namespace", namespace, security+"enforce-", security+"audit-", security+"warn-"); err != nil {
+	if out, err := i.Server.Kubectl(ctx, "label", "namespace", namespace, security+"enforce-",
+		security+"audit-", security+"warn-"); err != nil {
 		t.Fatal(out, err)
 	}
 	policy := fmt.Appendf(nil, slicedByKyverno, namespace, slicedByExpression)

@@ -28,7 +28,8 @@ const hog = "hog"
 
 // TestPrintLargest prints the most memory of replicas while a tenant has the largest objects of each kind that they watch: of a leader
 // and another replica that see them come, of a replica that starts among them, and of that one as the leader. Meanwhile slices are
-// decided in another namespace. The API server is generated, as in TestPrintScale; once it has no watches of lists, as before Kubernetes 1.34.
+// decided in another namespace. The API server is generated, as in TestPrintScale; once it has no watches of lists, as before Kubernetes
+// 1.34.
 func TestPrintLargest(t *testing.T) {
 	if !cluster.Wanted("long") {
 		t.Skip("takes minutes and gigabytes: set GPUSLICE_TEST=long to run it (make bench-scale)")
@@ -57,11 +58,13 @@ func printLargest(t *testing.T, binary string, old bool, n int) {
 		server.WithoutWatchLists()
 	}
 	c := &generated{T: t, server: server}
-	c.put(install.PolicyObject("default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig, claim]\nquota: {memory: 800Gi}\n")))
+	c.put(install.PolicyObject("default",
+		[]byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig, claim]\nquota: {memory: 800Gi}\n")))
 	c.namespaces()
 	c.put(&corev1.Namespace{TypeMeta: kindOf("Namespace"), ObjectMeta: named("", hog, nil)})
 	c.nodes(nodes)
-	c.put(&resourcev1.DeviceClass{TypeMeta: resourceKind("DeviceClass"), ObjectMeta: named("", "gpu.nvidia.com", nil)}) // so that the API is served
+	// so that the API is served
+	c.put(&resourcev1.DeviceClass{TypeMeta: resourceKind("DeviceClass"), ObjectMeta: named("", "gpu.nvidia.com", nil)})
 
 	start := func(with func(context.Context, *memoryapi.Server, string, string) (*install.Process, error)) *install.Process {
 		t.Helper()
@@ -132,7 +135,8 @@ func (c *generated) largest(n int) {
 		return out
 	}
 	claim := func(selectors, size int) resourcev1.ResourceClaimSpec {
-		e := resourcev1.ExactDeviceRequest{DeviceClassName: "nic.example.com", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
+		e := resourcev1.ExactDeviceRequest{DeviceClassName: "nic.example.com",
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
 		for range selectors {
 			e.Selectors = append(e.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: text(size)}})
 		}
@@ -140,7 +144,8 @@ func (c *generated) largest(n int) {
 	}
 	for _, of := range []struct{ n, selectors, size int }{{2 * largeOnes, 128, 10 << 10}, {keptOnes, 3, 600}} {
 		spec := claim(of.selectors, of.size)
-		c.copies(of.n, hog, fmt.Sprint("t", of.size), &resourcev1.ResourceClaimTemplate{TypeMeta: resourceKind("ResourceClaimTemplate"), Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec}})
+		c.copies(of.n, hog, fmt.Sprint("t", of.size), &resourcev1.ResourceClaimTemplate{TypeMeta: resourceKind("ResourceClaimTemplate"),
+			Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec}})
 		c.copies(of.n, hog, fmt.Sprint("c", of.size), &resourcev1.ResourceClaim{TypeMeta: resourceKind("ResourceClaim"), Spec: spec})
 	}
 	for i := range largeOnes { // of each namespace one document
@@ -150,14 +155,18 @@ func (c *generated) largest(n int) {
 			labels[key] = text(63)
 		}
 		c.put(&corev1.Namespace{TypeMeta: kindOf("Namespace"), ObjectMeta: named("", namespace, labels)})
-		c.put(&corev1.ConfigMap{TypeMeta: kindOf("ConfigMap"), ObjectMeta: named(namespace, api.TenantPolicyName, nil), Data: map[string]string{api.PolicyKey: "#" + text(1000<<10)}})
+		c.put(&corev1.ConfigMap{TypeMeta: kindOf("ConfigMap"), ObjectMeta: named(namespace, api.TenantPolicyName, nil),
+			Data: map[string]string{api.PolicyKey: "#" + text(1000<<10)}})
 	}
-	c.copies(largeOnes, hog, "l", &corev1.LimitRange{TypeMeta: kindOf("LimitRange"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-		{Type: corev1.LimitTypeContainer, Max: amounts(7000), Min: amounts(30), Default: amounts(30), DefaultRequest: amounts(7000)}}}})
-	c.copies(largeOnes, hog, "q", &corev1.ResourceQuota{TypeMeta: kindOf("ResourceQuota"), Spec: corev1.ResourceQuotaSpec{Hard: amounts(7000)}, Status: corev1.ResourceQuotaStatus{Hard: amounts(7000)}})
+	c.copies(largeOnes, hog, "l",
+		&corev1.LimitRange{TypeMeta: kindOf("LimitRange"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, Max: amounts(7000), Min: amounts(30), Default: amounts(30), DefaultRequest: amounts(7000)}}}})
+	c.copies(largeOnes, hog, "q", &corev1.ResourceQuota{TypeMeta: kindOf("ResourceQuota"), Spec: corev1.ResourceQuotaSpec{Hard: amounts(7000)},
+		Status: corev1.ResourceQuotaStatus{Hard: amounts(7000)}})
 
 	event := func(message string) *corev1.Event {
-		return &corev1.Event{TypeMeta: kindOf("Event"), Reason: "Unhealthy", Message: message, Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet"},
+		return &corev1.Event{TypeMeta: kindOf("Event"), Reason: "Unhealthy", Message: message, Type: corev1.EventTypeWarning,
+			Source:         corev1.EventSource{Component: "kubelet"},
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: hog, Name: "p", FieldPath: "spec.initContainers{gpuslice-guard}"}}
 	}
 	agents := event(text(mega))
@@ -166,7 +175,8 @@ func (c *generated) largest(n int) {
 	c.copies(largeOnes, hog, "a", agents)
 	c.copies(keptOnes, hog, "k", event(text(10<<10)))
 
-	container := corev1.Container{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/device": resource.MustParse("1")}}}
+	container := corev1.Container{Name: "c", Image: "i",
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/device": resource.MustParse("1")}}}
 	many := container
 	for i := range 20_000 {
 		many.Env = append(many.Env, corev1.EnvVar{Name: "V" + strconv.Itoa(i), Value: text(40)})
@@ -178,16 +188,19 @@ func (c *generated) largest(n int) {
 		pod.TypeMeta, pod.Labels, pod.Status.Phase = kindOf("Pod"), map[string]string{api.LabelTier: "x"}, corev1.PodPending
 		c.copies(largeOnes, hog, fmt.Sprint("p", i), pod)
 	}
-	forged := &corev1.Pod{TypeMeta: kindOf("Pod"), Spec: corev1.PodSpec{Containers: []corev1.Container{container}}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	forged := &corev1.Pod{TypeMeta: kindOf("Pod"), Spec: corev1.PodSpec{Containers: []corev1.Container{container}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	o := untyped(c.T, forged)
 	for i := range keptOnes / 8 {
 		c.copyOf(o, team(1), "forged-"+strconv.Itoa(i), func(o *unstructured.Unstructured) {
-			o.SetAnnotations(map[string]string{api.AnnotationPromise: strconv.Itoa(i) + text(60<<10), api.AnnotationPlanned: text(60 << 10), api.AnnotationSummary: text(60 << 10), api.AnnotationObserved: strconv.Itoa(i) + text(60<<10)})
+			o.SetAnnotations(map[string]string{api.AnnotationPromise: strconv.Itoa(i) + text(60<<10), api.AnnotationPlanned: text(60 << 10),
+				api.AnnotationSummary: text(60 << 10), api.AnnotationObserved: strconv.Itoa(i) + text(60<<10)})
 		})
 	}
 	node := &corev1.Node{TypeMeta: kindOf("Node"), Status: corev1.NodeStatus{Allocatable: amounts(7000), Capacity: amounts(7000)}}
 	c.copies(largeOnes/8+1, "", "large", node)
-	slice := &resourcev1.ResourceSlice{TypeMeta: resourceKind("ResourceSlice"), Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", AllNodes: new(true), Pool: resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 1}}}
+	slice := &resourcev1.ResourceSlice{TypeMeta: resourceKind("ResourceSlice"), Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.example.com",
+		AllNodes: new(true), Pool: resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 1}}}
 	for k := range 128 {
 		d := resourcev1.Device{Name: fmt.Sprint("gpu-", k), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
 		for _, name := range boundedtest.Texts(32, 60) {

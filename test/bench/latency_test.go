@@ -46,11 +46,13 @@ func TestPrintLatencyAtAPace(t *testing.T) {
 		}
 	}
 	after := handlerTimes(t, i)
-	fmt.Printf("%d creates a second, where the machine can\n%-22s %10s %10s %12s %12s\n", pace, "webhook", "p50", "p99", "added, p99", "creates/s")
+	fmt.Printf("%d creates a second, where the machine can\n%-22s %10s %10s %12s %12s\n", pace,
+		"webhook", "p50", "p99", "added, p99", "creates/s")
 	base := quantile(times[without], 99)
 	for _, row := range []struct{ name, namespace string }{{"none", without}, {"only answers", answering}, {"gpuslice", ours}} {
 		all := times[row.namespace]
-		fmt.Printf("%-22s %10s %10s %12s %12.0f\n", row.name, quantile(all, 50).Round(10*time.Microsecond), quantile(all, 99).Round(10*time.Microsecond),
+		fmt.Printf("%-22s %10s %10s %12s %12.0f\n", row.name,
+			quantile(all, 50).Round(10*time.Microsecond), quantile(all, 99).Round(10*time.Microsecond),
 			(quantile(all, 99) - base).Round(10*time.Microsecond), float64(len(all))/took[row.namespace].Seconds())
 	}
 	for _, handler := range []string{"mutate-pods", "validate-pods"} {
@@ -79,7 +81,8 @@ func paced(t *testing.T, i *install.Installation, namespace string, n int) []tim
 		running.Go(func() {
 			defer func() { <-places }()
 			begin := time.Now()
-			if _, err := i.Server.Client.CoreV1().Pods(namespace).Create(context.WithoutCancel(t.Context()), pod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			if _, err := i.Server.Client.CoreV1().Pods(namespace).Create(context.WithoutCancel(t.Context()), pod(),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Error(err)
 			}
 			times[k] = time.Since(begin)

@@ -31,14 +31,15 @@ func only(namespace string) *metav1.LabelSelector {
 // register registers a mutating webhook that says yes to every pod of its namespace, with the patch that answer gives.
 func register(t *testing.T, server *cluster.APIServer, namespace string, answer func(*admissionv1.AdmissionRequest) []byte) {
 	t.Helper()
-	_, err := server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "answers-" + namespace},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "answers.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: only(namespace), ClientConfig: serve(t, server, namespace, "answers", answer),
-			Rules: []admissionregistrationv1.RuleWithOperations{createsOfPods},
-		}},
-	}, metav1.CreateOptions{})
+	_, err := server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "answers-" + namespace},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "answers.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+				NamespaceSelector: only(namespace), ClientConfig: serve(t, server, namespace, "answers", answer),
+				Rules: []admissionregistrationv1.RuleWithOperations{createsOfPods},
+			}},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,21 +48,24 @@ func register(t *testing.T, server *cluster.APIServer, namespace string, answer 
 // registerCheck registers a validating webhook that says yes to every pod of its namespace.
 func registerCheck(t *testing.T, server *cluster.APIServer, namespace string) {
 	t.Helper()
-	_, err := server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "checks-" + namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "checks.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: only(namespace), ClientConfig: serve(t, server, namespace, "checks", func(*admissionv1.AdmissionRequest) []byte { return nil }),
-			Rules: []admissionregistrationv1.RuleWithOperations{createsOfPods},
-		}},
-	}, metav1.CreateOptions{})
+	_, err := server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "checks-" + namespace},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: "checks.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+				NamespaceSelector: only(namespace),
+				ClientConfig:      serve(t, server, namespace, "checks", func(*admissionv1.AdmissionRequest) []byte { return nil }),
+				Rules:             []admissionregistrationv1.RuleWithOperations{createsOfPods},
+			}},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 // serve starts a service that says yes, with the patch that answer gives.
-func serve(t *testing.T, server *cluster.APIServer, namespace, service string, answer func(*admissionv1.AdmissionRequest) []byte) admissionregistrationv1.WebhookClientConfig {
+func serve(t *testing.T, server *cluster.APIServer, namespace, service string,
+	answer func(*admissionv1.AdmissionRequest) []byte) admissionregistrationv1.WebhookClientConfig {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -85,7 +89,8 @@ func serve(t *testing.T, server *cluster.APIServer, namespace, service string, a
 	if err := server.SetEndpoints(t.Context(), namespace, service, s.Listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	return admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service}}
+	return admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(),
+		Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service}}
 }
 
 // slicedByExpression is what of a slice an expression can write without knowing nodes, images and quotas: a container that checks,

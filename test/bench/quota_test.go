@@ -78,7 +78,8 @@ func setUpQuota(t *testing.T, i *install.Installation) {
 	register(t, i.Server, onlyAnswers, func(*admissionv1.AdmissionRequest) []byte { return nil })
 	hard := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("1000000")}
 	quotas := i.Server.Client.CoreV1().ResourceQuotas(nativeQuota)
-	made, err := quotas.Create(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
+	made, err := quotas.Create(ctx,
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
 	if err == nil { // no controller runs that would do it
 		made.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("0")}}
 		_, err = quotas.UpdateStatus(ctx, made, metav1.UpdateOptions{})
@@ -111,10 +112,12 @@ func printQuotaRows(t *testing.T, i *install.Installation, there int) {
 		} {
 			all := times[row.namespace]
 			fmt.Printf("%-10d %-22s %10s %10s %12.0f %9.2fx\n", flight, row.name, quantile(all, 50).Round(10*time.Microsecond),
-				quantile(all, 99).Round(10*time.Microsecond), float64(len(all))/took[row.namespace].Seconds(), float64(took[row.namespace])/float64(took[onlyAnswers]))
+				quantile(all, 99).Round(10*time.Microsecond), float64(len(all))/took[row.namespace].Seconds(),
+				float64(took[row.namespace])/float64(took[onlyAnswers]))
 		}
 		per := 1000 / float64(rounds*n)
-		fmt.Printf("%-10d per 1000 creates: %.0f writes, %.0f conflicts, %.0f reads, %.0f lists\n", flight, (after["writes"]-before["writes"])*per,
+		fmt.Printf("%-10d per 1000 creates: %.0f writes, %.0f conflicts, %.0f reads, %.0f lists\n",
+			flight, (after["writes"]-before["writes"])*per,
 			(after["conflicts"]-before["conflicts"])*per, (after["reads"]-before["reads"])*per, (after["lists"]-before["lists"])*per)
 	}
 }

@@ -55,7 +55,8 @@ func printUse(t *testing.T, i *install.Installation, what string, creates func()
 	if n > 0 {
 		each = (used / time.Duration(n)).Round(10 * time.Microsecond).String()
 	}
-	fmt.Printf("%-34s %10.1f %12.3f %14s %9d MiB\n", what, float64(n)/took.Seconds(), used.Seconds()/took.Seconds(), each, peakOf(t, i.Webhook.PID())>>20)
+	fmt.Printf("%-34s %10.1f %12.3f %14s %9d MiB\n", what, float64(n)/took.Seconds(),
+		used.Seconds()/took.Seconds(), each, peakOf(t, i.Webhook.PID())>>20)
 }
 
 // large asks what n pods with 1 MB of variables would come out as, with so many in flight. On a busy machine the API server
@@ -64,7 +65,8 @@ func large(t *testing.T, i *install.Installation, flight, n int) int {
 	t.Helper()
 	p := pod()
 	for k := range 32 {
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("FILL_%d", k), Value: strings.Repeat("x", 32<<10)})
+		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: fmt.Sprintf("FILL_%d", k), Value: strings.Repeat("x", 32<<10)})
 	}
 	work := make(chan struct{})
 	var workers sync.WaitGroup

@@ -43,7 +43,8 @@ func TestPrintScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("%8s %8s %10s %14s %14s %10s %12s %12s\n", "nodes", "pods", "ready", "leader", "replica", "decision", "wave, leader", "wave, replica")
+	fmt.Printf("%8s %8s %10s %14s %14s %10s %12s %12s\n", "nodes", "pods", "ready", "leader",
+		"replica", "decision", "wave, leader", "wave, replica")
 	var all []taken
 	for _, nodes := range sizes(t) {
 		all = append(all, printScale(t, binary, nodes))
@@ -73,11 +74,14 @@ func growth(all []taken) []panel {
 	}
 	return []panel{
 		{"memory in MiB, by nodes", 400, []line{
-			of("leader", func(t taken) float64 { return float64(t.leader >> 20) }), of("another replica", func(t taken) float64 { return float64(t.replica >> 20) })}},
+			of("leader", func(t taken) float64 { return float64(t.leader >> 20) }),
+			of("another replica", func(t taken) float64 { return float64(t.replica >> 20) })}},
 		{"ready after so many seconds", 10, []line{of("leader", func(t taken) float64 { return t.ready.Seconds() })}},
-		{"a decision in ms", 1.5 * all[0].decision.Seconds() * 1e3, []line{of("another replica", func(t taken) float64 { return t.decision.Seconds() * 1e3 })}},
+		{"a decision in ms", 1.5 * all[0].decision.Seconds() * 1e3,
+			[]line{of("another replica", func(t taken) float64 { return t.decision.Seconds() * 1e3 })}},
 		{"a wave of labels, % of a core", 10, []line{
-			of("leader", func(t taken) float64 { return 100 * t.leaderCores }), of("another replica", func(t taken) float64 { return 100 * t.replicaCores })}},
+			of("leader", func(t taken) float64 { return 100 * t.leaderCores }),
+			of("another replica", func(t taken) float64 { return 100 * t.replicaCores })}},
 	}
 }
 
@@ -133,7 +137,8 @@ func printScale(t *testing.T, binary string, nodes int) taken {
 	out.decision = c.decide(replica, 300)
 	out.leaderCores, out.replicaCores = c.wave(nodes, leader, replica)
 	out.leader, out.replica = peakOf(t, leader.PID()), peakOf(t, replica.PID())
-	fmt.Printf("%8d %8d %10s %10d MiB %10d MiB %10s %11.1f%% %12.1f%%\n", nodes, nodes*podsOfNode, out.ready.Round(10*time.Millisecond), out.leader>>20,
+	fmt.Printf("%8d %8d %10s %10d MiB %10d MiB %10s %11.1f%% %12.1f%%\n", nodes, nodes*podsOfNode,
+		out.ready.Round(10*time.Millisecond), out.leader>>20,
 		out.replica>>20, out.decision.Round(10*time.Microsecond), 100*out.leaderCores, 100*out.replicaCores)
 	return out
 }
@@ -284,7 +289,8 @@ func runs(pod *corev1.Pod) (s corev1.PodStatus) {
 	}
 	for _, c := range pod.Spec.Containers {
 		state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
-		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Started: new(true), State: state})
+		s.ContainerStatuses = append(s.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Started: new(true), State: state})
 	}
 	return s
 }

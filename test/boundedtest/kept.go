@@ -52,7 +52,8 @@ func Texts(n, size int) (out []string) {
 
 // Meta is metadata as large as its author can make it: labels, annotations, owners or finalizers, by i.
 func Meta(i, size int) metav1.ObjectMeta {
-	o := metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint(i)), ResourceVersion: "1", Labels: map[string]string{}, Annotations: map[string]string{}}
+	o := metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint(i)), ResourceVersion: "1",
+		Labels: map[string]string{}, Annotations: map[string]string{}}
 	switch i % 4 {
 	case 0:
 		for _, key := range Texts(size/130, 63) {
@@ -64,7 +65,8 @@ func Meta(i, size int) metav1.ObjectMeta {
 		for _, name := range Texts(size/1000, 900) {
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: "u"})
 		}
-		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID(strings.Repeat("u", size/2)), Controller: new(true)})
+		o.OwnerReferences = append(o.OwnerReferences,
+			metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID(strings.Repeat("u", size/2)), Controller: new(true)})
 	case 3:
 		o.Finalizers = Texts(size/320, 300)
 	}

@@ -54,7 +54,8 @@ func Open(t *testing.T) *Browser {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
+	cmd := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
 		"--user-data-dir="+profile, "--window-size=1280,900", "about:blank")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	ended, err := child.Start(cmd)
@@ -185,7 +186,8 @@ func (b *Browser) Picture(name string) {
 	if folder == "" {
 		return
 	}
-	text := b.Call("Page.captureScreenshot", map[string]any{"format": strings.TrimPrefix(filepath.Ext(name), "."), "quality": 70})["data"].(string)
+	text := b.Call("Page.captureScreenshot",
+		map[string]any{"format": strings.TrimPrefix(filepath.Ext(name), "."), "quality": 70})["data"].(string)
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		b.t.Fatal(err)

@@ -88,10 +88,12 @@ func TestCDI(t *testing.T) {
 	})
 	t.Run("an agent reads the GPU that the node's device plugin gives it, and terminates a hog", func(t *testing.T) {
 		// No pod outside of NVIDIA's runtime gets a device but by a resource. The node has one GPU.
-		if err := n.StartAgent(ctx, fakegpu.Config{}, [2]string{"limits: {memory: 128Mi}", "limits: {memory: 128Mi, " + install.SharedResource + ": 1}"}); err != nil {
+		if err := n.StartAgent(ctx, fakegpu.Config{},
+			[2]string{"limits: {memory: 128Mi}", "limits: {memory: 128Mi, " + install.SharedResource + ": 1}"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Policy(ctx, "team-d", []byte(policy+"namespaces: {names: [team-d]}\nguard: {mode: agent, act: always, grace: 1s, termGrace: 2s}\n")); err != nil {
+		if err := n.Policy(ctx, "team-d",
+			[]byte(policy+"namespaces: {names: [team-d]}\nguard: {mode: agent, act: always, grace: 1s, termGrace: 2s}\n")); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.Settle(ctx, install.SharedResource); err != nil {

@@ -244,7 +244,8 @@ func (p *pod) spec(c *container, what process) *specs.Spec {
 
 // namespaces returns those of a container. The network is the machine's.
 func (p *pod) namespaces(what process) []specs.LinuxNamespace {
-	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace}}
+	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
+		{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace}}
 	switch {
 	case what.node:
 		return all

@@ -67,7 +67,8 @@ func (p *pod) runGuard() *container {
 	for _, v := range given().Env() {
 		env = append(env, v.Name+"="+v.Value)
 	}
-	guard := p.run(process{container: limits.GuardContainer, args: []string{guardProgram, "run"}, env: env, capabilities: []string{"CAP_KILL"}})
+	guard := p.run(process{container: limits.GuardContainer, args: []string{guardProgram, "run"},
+		env: env, capabilities: []string{"CAP_KILL"}})
 	guard.await(0, regexp.MustCompile(`"msg":"started"`))
 	return guard
 }
@@ -113,8 +114,9 @@ func startAgent(t *testing.T) kubernetes.Interface {
 	p := newPod(t, layouts[0], "agent")
 	agent := p.run(process{
 		container: "agent", node: true, capabilities: []string{"CAP_KILL"}, files: map[string]string{"/etc/kubeconfig": config},
-		args: []string{agentProgram, "--node=" + nodeName, "--namespace=gpuslice-system", "--kubeconfig=/etc/kubeconfig", "--listen=127.0.0.1:8080", "--device-plugins=/tmp"},
-		env:  []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Driver: "535.104.05", Node: agentNode}.String()},
+		args: []string{agentProgram, "--node=" + nodeName, "--namespace=gpuslice-system", "--kubeconfig=/etc/kubeconfig",
+			"--listen=127.0.0.1:8080", "--device-plugins=/tmp"},
+		env: []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Driver: "535.104.05", Node: agentNode}.String()},
 	})
 	agent.await(0, regexp.MustCompile(`"msg":"started"`))
 	return client
@@ -136,12 +138,14 @@ func (p *pod) promised(containers ...*container) *corev1.Pod {
 		p.Fatal(err)
 	}
 	object := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name, UID: types.UID(p.uid), Annotations: map[string]string{api.AnnotationPromise: string(text)}},
-		Spec:       corev1.PodSpec{NodeName: nodeName},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name, UID: types.UID(p.uid),
+			Annotations: map[string]string{api.AnnotationPromise: string(text)}},
+		Spec:   corev1.PodSpec{NodeName: nodeName},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	for _, c := range containers {
-		object.Status.ContainerStatuses = append(object.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.name, ContainerID: "containerd://" + c.id})
+		object.Status.ContainerStatuses = append(object.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.name, ContainerID: "containerd://" + c.id})
 	}
 	return object
 }

@@ -25,8 +25,9 @@ const library = "/usr/lib/x86_64-linux-gnu/" + fakegpu.Library
 func hooked(driver string, env ...string) process {
 	hook := specs.Hook{
 		Path: hookProgram,
-		Args: []string{"nvidia-cdi-hook", "apply-cuda-memory-limits", "--driver-root", driver, "--gpu-id", "GPU-00000000-0000-4000-8000-000000000000"},
-		Env:  []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Fault: fakegpu.Fault{Limits: true}}.String()},
+		Args: []string{"nvidia-cdi-hook", "apply-cuda-memory-limits", "--driver-root", driver,
+			"--gpu-id", "GPU-00000000-0000-4000-8000-000000000000"},
+		Env: []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Fault: fakegpu.Fault{Limits: true}}.String()},
 	}
 	return process{container: "trainer", args: []string{pauseProgram}, env: env, hooks: &specs.Hooks{CreateRuntime: []specs.Hook{hook}}}
 }

@@ -21,7 +21,8 @@ func TestAgentRuntimeClass(t *testing.T) {
 		h := newHelm(t, s.Kubeconfig)
 		rendered := func(args ...string) (class string) {
 			t.Helper()
-			for line := range strings.Lines(h.run(append([]string{"template", release, chartFolder, version("v1"), "--namespace=" + api.SystemNamespace, "--set=agent.enabled=true"}, args...)...)) {
+			for line := range strings.Lines(h.run(append([]string{"template", release, chartFolder, version("v1"),
+				"--namespace=" + api.SystemNamespace, "--set=agent.enabled=true"}, args...)...)) {
 				if name, found := strings.CutPrefix(strings.TrimSpace(line), "runtimeClassName: "); found {
 					class = strings.Trim(name, `"`)
 				}

@@ -42,7 +42,8 @@ func TestInstall(t *testing.T) {
 				h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--server-side="+tt.serverSide)...)
 				writeBundle(t, s)
 
-				h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"), "--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
+				h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"),
+					"--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
 					"--set=policies.team-a.apiVersion=gpuslice.dev/v1")...)
 				keepsBundle(t, s)
 				d, err := s.Client.AppsV1().Deployments(api.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
@@ -56,7 +57,8 @@ func TestInstall(t *testing.T) {
 				keepsBundle(t, s)
 
 				// From self to files the bundle changes its owner, which the server lets nobody do unasked.
-				files := append(namespaced, "upgrade", release, chartFolder, everything, "--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.agents.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
+				files := append(namespaced, "upgrade", release, chartFolder, everything,
+					"--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.agents.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
 				if _, err := h.try(files...); tt.serverSide == "true" && (err == nil || !strings.Contains(err.Error(), "caBundle")) {
 					t.Errorf("the chart took caBundle from the webhook without being told to: %v", err)
 				}
@@ -82,7 +84,8 @@ func writeBundle(t *testing.T, s *cluster.APIServer) {
 	for kind, entries := range bundles(t, s) {
 		var operations []string
 		for i := range entries {
-			operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
+			operations = append(operations,
+				fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
 		}
 		patch := []byte("[" + strings.Join(operations, ",") + "]")
 		if err := api.RESTClient().Patch(types.JSONPatchType).Resource(kind).Name(configuration).Body(patch).Do(t.Context()).Error(); err != nil {

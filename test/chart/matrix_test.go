@@ -24,7 +24,8 @@ func matrix(t *testing.T) (bin cluster.Bin, servers, helms []string) {
 	if !cluster.Wanted("matrix") {
 		t.Skip("compiles two more API servers, and two more Helms: run make test-matrix")
 	}
-	bin, err := cluster.Build(t.Context(), os.Stderr, slices.Concat(cluster.ControlPlane(), cluster.OtherAPIServers(), []cluster.Target{cluster.Helm()}, cluster.OtherHelms())...)
+	bin, err := cluster.Build(t.Context(), os.Stderr,
+		slices.Concat(cluster.ControlPlane(), cluster.OtherAPIServers(), []cluster.Target{cluster.Helm()}, cluster.OtherHelms())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,10 @@ func TestMatrix(t *testing.T) {
 func (h *helm) installs(s *cluster.APIServer) {
 	h.Helper()
 	namespaced := []string{"--namespace=" + api.SystemNamespace}
-	h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--set=agent.enabled=true,metrics.dashboard.enabled=true")...)
-	h.run(append(namespaced, "upgrade", release, chartFolder, "--reset-then-reuse-values", "--set=replicas=2,policies.default.apiVersion=gpuslice.dev/v1")...)
+	h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace",
+		"--set=agent.enabled=true,metrics.dashboard.enabled=true")...)
+	h.run(append(namespaced, "upgrade", release, chartFolder, "--reset-then-reuse-values",
+		"--set=replicas=2,policies.default.apiVersion=gpuslice.dev/v1")...)
 	d, err := s.Client.AppsV1().Deployments(api.SystemNamespace).Get(h.Context(), deployment, metav1.GetOptions{})
 	if err != nil {
 		h.Fatal(err)
@@ -136,7 +139,8 @@ func slicesPod(t *testing.T, s *cluster.APIServer, webhook string) {
 		t.Errorf("the pod has no slice: %s", why)
 	}
 	pod.Labels["gpuslice.dev/memory"] = "400Gi"
-	if _, err := s.Client.CoreV1().Pods(team).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "fits no pool") {
+	if _, err := s.Client.CoreV1().Pods(team).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil ||
+		!strings.Contains(err.Error(), "fits no pool") {
 		t.Errorf("a slice that fits nowhere: %v", err)
 	}
 }

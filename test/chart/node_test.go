@@ -133,7 +133,8 @@ func runsInASlice(t *testing.T, n *install.OnNode) {
 		if why := unsliced(p); why != "" {
 			t.Fatal(why)
 		}
-		running := p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].State.Running != nil
+		running := p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == 1 &&
+			p.Status.ContainerStatuses[0].State.Running != nil
 		for _, c := range p.Status.InitContainerStatuses {
 			running = running && (c.Name != limits.GuardContainer || c.State.Running != nil)
 		}

@@ -49,7 +49,8 @@ func objects(t *testing.T, config *rest.Config) []string {
 				t.Fatalf("list %s: %v", r.Name, err)
 			}
 			for _, o := range found.Items {
-				if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, "kube-node-lease"}, o.Namespace) || o.Name == "kube-root-ca.crt" {
+				if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, "kube-node-lease"}, o.Namespace) ||
+					o.Name == "kube-root-ca.crt" {
 					continue
 				}
 				if strings.HasPrefix(o.Name, usage.NamePrefix) || strings.HasPrefix(o.Name, peaks.NamePrefix) { // once a leader has led for a minute

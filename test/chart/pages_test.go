@@ -159,7 +159,8 @@ func (r *reader) firstSlice() {
 	const page = "deploy/recipes/first-slice.md"
 	r.follow(page, "Your first slice")
 	eventually(r.T, time.Minute, func() string {
-		pods, err := r.node.Client.CoreV1().Pods(team).List(r.Context(), metav1.ListOptions{LabelSelector: api.LabelTier + "=" + string(api.TierGuard)})
+		pods, err := r.node.Client.CoreV1().Pods(team).List(r.Context(),
+			metav1.ListOptions{LabelSelector: api.LabelTier + "=" + string(api.TierGuard)})
 		if err != nil {
 			return err.Error()
 		}
@@ -173,7 +174,8 @@ func (r *reader) firstSlice() {
 		}
 		return ""
 	})
-	if _, err := r.node.Kubectl(r.Context(), "delete", "-f", filepath.Join(r.runner.Dir, "deploy/recipes/first-slice/policy.yaml"), "--timeout=2m"); err != nil {
+	if _, err := r.node.Kubectl(r.Context(), "delete", "-f",
+		filepath.Join(r.runner.Dir, "deploy/recipes/first-slice/policy.yaml"), "--timeout=2m"); err != nil {
 		r.Fatal(err)
 	}
 }

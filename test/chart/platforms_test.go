@@ -134,7 +134,8 @@ func TestAKSValues(t *testing.T) {
 		t.Errorf("(-file +page)\n%s", diff)
 	}
 	for _, o := range newHelm(t, "").render(version("v1"), "--values="+p.file) {
-		if strings.HasSuffix(o.GetKind(), "WebhookConfiguration") && (o.GetAnnotations()["admissions.enforcer/disabled"] != "true" || o.GetLabels()["admissions.enforcer/disabled"] != "true") {
+		if strings.HasSuffix(o.GetKind(), "WebhookConfiguration") &&
+			(o.GetAnnotations()["admissions.enforcer/disabled"] != "true" || o.GetLabels()["admissions.enforcer/disabled"] != "true") {
 			t.Errorf("%s %s: labels %v, annotations %v", o.GetKind(), o.GetName(), o.GetLabels(), o.GetAnnotations())
 		}
 	}
@@ -157,7 +158,8 @@ func TestOpenShiftValues(t *testing.T) {
 		for _, o := range objects {
 			role, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
 			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
-			if scc, ok := strings.CutPrefix(role, "system:openshift:scc:"); ok && o.GetKind() == "RoleBinding" && o.GetNamespace() == api.SystemNamespace {
+			if scc, ok := strings.CutPrefix(role, "system:openshift:scc:"); ok &&
+				o.GetKind() == "RoleBinding" && o.GetNamespace() == api.SystemNamespace {
 				got[subjects[0].(map[string]any)["name"].(string)] = scc
 			}
 			if account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName"); account != "" {

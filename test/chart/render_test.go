@@ -85,7 +85,8 @@ func TestRender(t *testing.T) {
 // TestExtraObjects renders a manifest, and a text with templates.
 func TestExtraObjects(t *testing.T) {
 	t.Parallel()
-	objects := byName(t, newHelm(t, "").render(version("v1"), `--set-json=extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"beside"}},"{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}-beside}}"]`))
+	objects := byName(t, newHelm(t, "").render(version("v1"),
+		`--set-json=extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"beside"}},"{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}-beside}}"]`))
 	for _, name := range []string{"ConfigMap beside", "ConfigMap " + release + "-beside"} {
 		if objects[name] == nil {
 			t.Errorf("there is no %s", name)
@@ -97,7 +98,8 @@ func TestExtraObjects(t *testing.T) {
 func TestHostNetwork(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t, "")
-	for _, o := range h.render(version("v1"), "--set=hostNetwork=true,labels=null,readinessProbe=null,livenessProbe=null,terminationGracePeriodSeconds=null") {
+	for _, o := range h.render(version("v1"),
+		"--set=hostNetwork=true,labels=null,readinessProbe=null,livenessProbe=null,terminationGracePeriodSeconds=null") {
 		if o.GetKind() != "Deployment" {
 			continue
 		}
@@ -118,7 +120,8 @@ func TestHostNetwork(t *testing.T) {
 // TestMonitorLabels: a monitor's own labels take precedence over the chart's.
 func TestMonitorLabels(t *testing.T) {
 	t.Parallel()
-	objects := byName(t, newHelm(t, "").render(version("v1"), `--set-json=metrics.podMonitor={"enabled":true,"labels":{"app.kubernetes.io/instance":"prom"}}`))
+	objects := byName(t,
+		newHelm(t, "").render(version("v1"), `--set-json=metrics.podMonitor={"enabled":true,"labels":{"app.kubernetes.io/instance":"prom"}}`))
 	monitor := unstructured.Unstructured{Object: objects["PodMonitor gpuslice-webhook"].(map[string]any)}
 	if got := monitor.GetLabels()["app.kubernetes.io/instance"]; got != "prom" {
 		t.Errorf("the label is %q", got)
@@ -135,7 +138,8 @@ func TestTemplates(t *testing.T) {
 			t.Fatalf("%q, %v", files, err)
 		}
 		action := regexp.MustCompile(`\{\{.*?\}\}`)
-		banned := regexp.MustCompile(`\b(lookup|now|date|gen[A-Z]\w+|rand\w+|uuidv4|derivePassword|htpasswd|getHostByName|Release\.(IsInstall|IsUpgrade|Revision))\b`)
+		banned := regexp.MustCompile(
+			`\b(lookup|now|date|gen[A-Z]\w+|rand\w+|uuidv4|derivePassword|htpasswd|getHostByName|Release\.(IsInstall|IsUpgrade|Revision))\b`)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -189,11 +193,14 @@ func TestValues(t *testing.T) {
 		for _, e := range c.Env {
 			env[e.Name] = e.Value
 		}
-		got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy, c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
+		got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy,
+			c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
 			pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
 			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations,
-			pod.Spec.HostNetwork, pod.Spec.DNSPolicy, c.Args[:2], c.Ports[0].ContainerPort, c.Ports[1].ContainerPort, c.ReadinessProbe.FailureThreshold,
-			c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.TimeoutSeconds, *pod.Spec.TerminationGracePeriodSeconds, *deployment.Spec.RevisionHistoryLimit,
+			pod.Spec.HostNetwork, pod.Spec.DNSPolicy, c.Args[:2], c.Ports[0].ContainerPort,
+			c.Ports[1].ContainerPort, c.ReadinessProbe.FailureThreshold,
+			c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.TimeoutSeconds,
+			*pod.Spec.TerminationGracePeriodSeconds, *deployment.Spec.RevisionHistoryLimit,
 			pod.Spec.Volumes[1].Name, c.VolumeMounts[1].MountPath}
 		want := []any{int32(5), "mirror.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
 			"GOMEMLIMIT":                   "400MiB",
@@ -209,7 +216,8 @@ func TestValues(t *testing.T) {
 			"GPUSLICE_USAGE_DAYS":          "30",
 			"GPUSLICE_AUDIT_INTERVAL":      "6h",
 			"HTTPS_PROXY":                  "http://proxy.test:3128",
-		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
+		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt",
+			"--certs-key-file=/certificate/tls.key", "--observe=false"},
 			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
 			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"},
 			true, corev1.DNSDefault, []string{"--listen=:10443", "--metrics-listen=:18080"}, int32(10443), int32(18080), int32(2),
@@ -279,7 +287,8 @@ func TestCertManager(t *testing.T) {
 			}
 		}
 		pod := convert(t, &unstructured.Unstructured{Object: rendered["Deployment "+deployment].(map[string]any)}).Spec.Template.Spec
-		if diff := cmp.Diff([]string{"--certs=cert-manager", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--certs-ca-file=/certificate/ca.crt"}, pod.Containers[0].Args[3:]); diff != "" {
+		if diff := cmp.Diff([]string{"--certs=cert-manager", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key",
+			"--certs-ca-file=/certificate/ca.crt"}, pod.Containers[0].Args[3:]); diff != "" {
 			t.Errorf("args (-want +got)\n%s", diff)
 		}
 		if got := pod.Volumes[0].Secret.SecretName; got != "gpuslice-webhook-tls" {
@@ -331,15 +340,20 @@ func TestWrongValues(t *testing.T) {
 			{"no replica", "--set=replicas=0", "at '/replicas': minimum"},
 			{"replicas as a word", "--set-string=replicas=three", "at '/replicas': got string, want integer"},
 			{"a quantity without a unit that exists", "--set=guard.memory=64MB", "at '/guard/memory'"},
-			{"a failure policy that is none", "--set=failurePolicy.mutating=Open", "at '/failurePolicy/mutating': value must be one of 'Ignore', 'Fail'"},
+			{"a failure policy that is none", "--set=failurePolicy.mutating=Open",
+				"at '/failurePolicy/mutating': value must be one of 'Ignore', 'Fail'"},
 			{"a source of certificates that is none", "--set=certificates.source=vault", "at '/certificates/source': value must be one of"},
 			{"files without a Secret", "--set=certificates.source=files", "at '/certificates/files/secretName': minLength"},
 			{"a range that is none", "--set=networkPolicy.reviewCIDRs={10.0.0.1}", "at '/networkPolicy/reviewCIDRs/0'"},
 			{"a policy without a version", "--set=policies.team-a.mode=opt-in", "at '/policies/team-a': missing property 'apiVersion'"},
-			{"a policy with a mode that is none", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.mode=transparant", "at '/policies/default/mode': value must be one of"},
-			{"a policy with an unknown field", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.strategy=mig", "additional properties 'strategy' not allowed"},
-			{"a policy and a sample of one name", "--set=samplePolicies=true,policies.default.apiVersion=gpuslice.dev/v1", "policies.default and samplePolicies=true both write ConfigMap default"},
-			{"a policy and another sample of one name", "--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
+			{"a policy with a mode that is none", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.mode=transparant",
+				"at '/policies/default/mode': value must be one of"},
+			{"a policy with an unknown field", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.strategy=mig",
+				"additional properties 'strategy' not allowed"},
+			{"a policy and a sample of one name", "--set=samplePolicies=true,policies.default.apiVersion=gpuslice.dev/v1",
+				"policies.default and samplePolicies=true both write ConfigMap default"},
+			{"a policy and another sample of one name",
+				"--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
 			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
 			{"two ports that are one", "--set=hostNetwork=true,ports.metrics=9443", "ports.https and ports.metrics are the same"},
 			{"a memory limit below GOMEMLIMIT", "--set=resources.limits.memory=256Mi", "set goMemLimit to 192MiB, three quarters of the limit"},

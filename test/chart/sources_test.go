@@ -86,7 +86,8 @@ func keepCertificate(t *testing.T, n *install.OnNode) []string {
 	if err := os.WriteFile(authority, n.CA(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--set=certificates.source=files,certificates.files.secretName=" + kept, "--set-file=certificates.files.caBundle=" + authority}
+	return []string{"--set=certificates.source=files,certificates.files.secretName=" + kept,
+		"--set-file=certificates.files.caBundle=" + authority}
 }
 
 // crdsFile is where the node's box has cert-manager's CustomResourceDefinitions.

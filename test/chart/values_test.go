@@ -74,7 +74,8 @@ func paths(under []string, values map[string]any) (out [][]string) {
 	for key, v := range values {
 		path := append(slices.Clone(under), key)
 		inner, ok := v.(map[string]any)
-		if !ok || len(inner) == 0 || key == "certificates" || key == "agent" || key == "podSecurityContext" || key == "securityContext" || len(under) == 1 && under[0] == "metrics" {
+		if !ok || len(inner) == 0 || key == "certificates" || key == "agent" || key == "podSecurityContext" ||
+			key == "securityContext" || len(under) == 1 && under[0] == "metrics" {
 			out = append(out, path)
 			continue
 		}

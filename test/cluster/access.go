@@ -80,7 +80,8 @@ func (s *APIServer) WriteProgram(dir, name, program string) (string, error) {
 		enter = fmt.Sprintf("nsenter --net=/proc/$(cat %s)/ns/net ", quote(box.PIDFile(home)))
 	}
 	path := filepath.Join(dir, name)
-	text := fmt.Sprintf("#!/bin/sh\n[ -n \"$KUBECONFIG\" ] || export KUBECONFIG=%s\nexec %s%s \"$@\"\n", quote(s.Kubeconfig), enter, quote(program))
+	text := fmt.Sprintf("#!/bin/sh\n[ -n \"$KUBECONFIG\" ] || export KUBECONFIG=%s\nexec %s%s \"$@\"\n",
+		quote(s.Kubeconfig), enter, quote(program))
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}

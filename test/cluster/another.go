@@ -26,7 +26,8 @@ func (s *APIServer) Another(ctx context.Context) (*rest.Config, error) {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	// Of a flag that is given twice the later counts.
-	if err := s.startAs("kube-apiserver-2", "kube-apiserver", append(s.flags[:len(s.flags):len(s.flags)], fmt.Sprintf("--secure-port=%d", ports[0]))...); err != nil {
+	if err := s.startAs("kube-apiserver-2", "kube-apiserver",
+		append(s.flags[:len(s.flags):len(s.flags)], fmt.Sprintf("--secure-port=%d", ports[0]))...); err != nil {
 		return nil, err
 	}
 	return config, s.await(ctx, client)

@@ -79,7 +79,8 @@ func (n *Node) startContainerd(ctx context.Context, o NodeOptions) error {
 		standard = "nvidia" // as on nodes that NVIDIA's operator set up
 	}
 	config := filepath.Join(n.Dir, "containerd.toml")
-	text := fmt.Sprintf(containerdConfig, n.Dir, containerdSocket, pauseImage, filepath.Dir(n.bin["bridge"]), standard, n.bin["runc"], runtime, registries)
+	text := fmt.Sprintf(containerdConfig, n.Dir, containerdSocket, pauseImage,
+		filepath.Dir(n.bin["bridge"]), standard, n.bin["runc"], runtime, registries)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("configure containerd: %w", err)
 	}

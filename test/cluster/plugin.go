@@ -79,7 +79,8 @@ func (n *Node) StartNVIDIAPlugin(o NVIDIA) (*Plugin, error) {
 		if err != nil {
 			return nil, err
 		}
-		how = []string{"--device-list-strategy=cdi-cri", "--nvidia-driver-root=" + root, "--container-driver-root=" + root, "--nvidia-cdi-hook-path=" + n.bin["nvidia-cdi-hook"]}
+		how = []string{"--device-list-strategy=cdi-cri", "--nvidia-driver-root=" + root, "--container-driver-root=" + root,
+			"--nvidia-cdi-hook-path=" + n.bin["nvidia-cdi-hook"]}
 	}
 	o.Flags = slices.Concat([]string{"--pass-device-specs=false"}, how, o.Flags)
 	cmd, err := n.nvidia("nvidia-device-plugin", o)

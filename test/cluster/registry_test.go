@@ -20,7 +20,8 @@ func TestServeAnyName(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := &Node{APIServer: &APIServer{Dir: t.TempDir()}}
-		folder, err := n.serveAnyName(image.Image{Name: "any:v1", Entrypoint: []string{"/standin"}, Files: map[string]string{"/standin": program}})
+		folder, err := n.serveAnyName(image.Image{Name: "any:v1", Entrypoint: []string{"/standin"},
+			Files: map[string]string{"/standin": program}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +30,8 @@ func TestServeAnyName(t *testing.T) {
 			t.Fatal(err)
 		}
 		host := strings.TrimPrefix(regexp.MustCompile(`http://[^"]+`).FindString(string(text)), "http://")
-		for _, image := range []string{"library/python", "vllm/vllm-openai:v0.8.5", "nvidia/cuda:12.9.1-base-ubuntu24.04", "a/b/c/manifests:blobs"} {
+		for _, image := range []string{"library/python", "vllm/vllm-openai:v0.8.5",
+			"nvidia/cuda:12.9.1-base-ubuntu24.04", "a/b/c/manifests:blobs"} {
 			at, err := name.ParseReference(host+"/"+image, name.Insecure)
 			if err != nil {
 				t.Fatal(err)

@@ -65,7 +65,8 @@ func requiredVersion(path, module string) (string, error) {
 // others), the arguments and the version of Go.
 func (t Target) key(dir string, args []string, goVersion string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%t\n%s/%s\n%s\n%s\n", t.name, goVersion, t.cgo, runtime.GOOS, runtime.GOARCH, strings.Join(args, "\n"), strings.Join(t.links, " "))
+	fmt.Fprintf(h, "%s\n%s\n%t\n%s/%s\n%s\n%s\n", t.name, goVersion, t.cgo, runtime.GOOS, runtime.GOARCH,
+		strings.Join(args, "\n"), strings.Join(t.links, " "))
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

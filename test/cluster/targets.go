@@ -14,8 +14,9 @@ func ControlPlane() []Target {
 // OtherAPIServers returns the targets of the oldest and the newest API server that gpuslice supports, beside that of ControlPlane.
 func OtherAPIServers() (all []Target) {
 	for _, age := range []string{"oldest", "newest"} {
-		all = append(all, Target{name: "kube-apiserver-" + age, module: "kubernetes-" + age, packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
-			stamp: map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}})
+		all = append(all, Target{name: "kube-apiserver-" + age, module: "kubernetes-" + age,
+			packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
+			stamp:    map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}})
 	}
 	return all
 }

@@ -44,7 +44,8 @@ func onNode(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := n.start(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "    up in %.0f s: three pods of gpuslice's webhook, four replicas of one A100 with 80 GiB\n", time.Since(n.began).Seconds())
+	fmt.Fprintf(stderr, "    up in %.0f s: three pods of gpuslice's webhook, four replicas of one A100 with 80 GiB\n",
+		time.Since(n.began).Seconds())
 	if err := n.twoPods(ctx); err != nil {
 		return err
 	}
@@ -118,7 +119,8 @@ func (n *stageNode) installChart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	helm := exec.CommandContext(ctx, filepath.Join(box.Dir(), helmFile), "install", "gpuslice", "deploy/chart", "--namespace="+api.SystemNamespace,
+	helm := exec.CommandContext(ctx, filepath.Join(box.Dir(), helmFile), "install", "gpuslice",
+		"deploy/chart", "--namespace="+api.SystemNamespace,
 		"--create-namespace", "--wait", "--set=image.tag="+install.Tag)
 	helm.Dir, helm.Env = checkout, []string{"HOME=" + n.Dir, "KUBECONFIG=" + n.Kubeconfig}
 	if out, err := helm.CombinedOutput(); err != nil {
@@ -157,7 +159,8 @@ func (n *stageNode) twoPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.say("kubectl get events -n demo-b: %s %s %s\n        %s", event.Type, event.Reason, "pod/"+event.InvolvedObject.Name, strings.TrimSpace(event.Message))
+	n.say("kubectl get events -n demo-b: %s %s %s\n        %s", event.Type, event.Reason,
+		"pod/"+event.InvolvedObject.Name, strings.TrimSpace(event.Message))
 	return n.unharmed(ctx)
 }
 

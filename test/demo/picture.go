@@ -64,7 +64,8 @@ func picture(recording string) string {
 	hog := "0%{width:0}"
 	for i, m := range steps {
 		from := 100 * m.second / pictureLoop
-		fmt.Fprintf(&style, "@keyframes l%d{0%%,%.1f%%{opacity:0}%.1f%%,97%%{opacity:1}100%%{opacity:0}}#l%d{animation:l%d %gs infinite}\n", i, from, from+.5, i, i, pictureLoop)
+		fmt.Fprintf(&style, "@keyframes l%d{0%%,%.1f%%{opacity:0}%.1f%%,97%%{opacity:1}100%%{opacity:0}}#l%d{animation:l%d %gs infinite}\n",
+			i, from, from+.5, i, i, pictureLoop)
 		if m.hog >= 0 {
 			hog += fmt.Sprintf("%.1f%%{width:%.0fpx}", from+.3*float64(i), m.hog/barGi*barWidth) // apart: of two frames at one time the last wins
 		}

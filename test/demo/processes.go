@@ -89,7 +89,8 @@ func (l *local) startGuard(made *corev1.Pod) error {
 		if c.Name != limits.GuardContainer {
 			continue
 		}
-		l.guard = exec.Command(l.programs.guard, append(c.Args, "--nvml-library", l.programs.library, "--proc-dir", l.Root(), "--termination-message-path", l.status)...)
+		l.guard = exec.Command(l.programs.guard,
+			append(c.Args, "--nvml-library", l.programs.library, "--proc-dir", l.Root(), "--termination-message-path", l.status)...)
 		l.guard.Env = append(os.Environ(), l.Environment(fakegpu.Config{})...)
 		for _, v := range c.Env {
 			l.guard.Env = append(l.guard.Env, v.Name+"="+v.Value)

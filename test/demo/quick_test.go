@@ -54,7 +54,8 @@ func TestQuick(t *testing.T) {
 		container := "  containers:\n  - {name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}\n"
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: one, labels: {gpuslice.dev/memory: 4Gi}}\nspec:\n" + container +
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: two}\nspec:\n" +
-			"  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b, gpuslice.dev/memory: 2Gi}}\n    spec:\n    " + strings.ReplaceAll(container, "\n  -", "\n      -") +
+			"  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b, gpuslice.dev/memory: 2Gi}}\n    spec:\n    " +
+			strings.ReplaceAll(container, "\n  -", "\n      -") +
 			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: served, labels: {gpuslice.dev/memory: 3Gi}}\nspec:\n  containers:\n" +
 			"  - {name: vllm, image: 'vllm/vllm-openai:v0.8.5', args: [--model=m], resources: {limits: {nvidia.com/gpu: 1}}}\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -64,7 +65,8 @@ func TestQuick(t *testing.T) {
 		if err := quick(t.Context(), options{pod: file, verbose: true}, &out, os.Stderr); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
-		for _, words := range []string{`one +l4-\S+: 4Gi held by guard`, `two\S* +l4-\S+: 2Gi held by guard`, `served +l4-\S+: 3Gi held by guard.*\n    warning: .*--gpu-memory-utilization=`, `\+ +nvidia.com/gpu.shared`} {
+		for _, words := range []string{`one +l4-\S+: 4Gi held by guard`, `two\S* +l4-\S+: 2Gi held by guard`,
+			`served +l4-\S+: 3Gi held by guard.*\n    warning: .*--gpu-memory-utilization=`, `\+ +nvidia.com/gpu.shared`} {
 			if !regexp.MustCompile(words).MatchString(out.String()) {
 				t.Errorf("not printed: %s\n%s", words, out.String())
 			}

@@ -65,7 +65,8 @@ func (c clock) startOne(ctx context.Context, a *asked, p programs, dir string, a
 	if err != nil {
 		return nil, err
 	}
-	c.say("pod %s requests %s: the webhook plans %s, held by %s", at.pod, pod.GetLabels()[api.LabelMemory], planned.Strategy, tierList(planned.Containers[0].Tiers))
+	c.say("pod %s requests %s: the webhook plans %s, held by %s", at.pod, pod.GetLabels()[api.LabelMemory],
+		planned.Strategy, tierList(planned.Containers[0].Tiers))
 	started, err := startLocal(ctx, p, dir, answer.Pod)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ func quiet() place { return place{"demo-a", "quiet", "inference"} }
 func hog() place   { return place{"demo-b", "hog", "trainer"} }
 
 // until watches objects until one is as wanted.
-func until[T runtime.Object](ctx context.Context, n *stageNode, resource string, p place, selector string, of T, wanted func(T) bool) error {
+func until[T runtime.Object](ctx context.Context, n *stageNode, resource string, p place,
+	selector string, of T, wanted func(T) bool) error {
 	list := cache.NewListWatchFromClient(n.Client.CoreV1().RESTClient(), resource, p.namespace, fields.ParseSelectorOrDie(selector))
 	_, err := watchtools.UntilWithSync(ctx, list, of, nil, func(e watch.Event) (bool, error) {
 		got, ok := e.Object.(T)
@@ -77,7 +78,8 @@ func (n *stageNode) event(ctx context.Context) (found *corev1.Event, err error) 
 
 // followGuard prints what the hog's guard reports until it has terminated something.
 func (n *stageNode) followGuard(ctx context.Context) error {
-	stream, err := n.Client.CoreV1().Pods(hog().namespace).GetLogs(hog().pod, &corev1.PodLogOptions{Container: limits.GuardContainer, Follow: true}).Stream(ctx)
+	stream, err := n.Client.CoreV1().Pods(hog().namespace).GetLogs(hog().pod,
+		&corev1.PodLogOptions{Container: limits.GuardContainer, Follow: true}).Stream(ctx)
 	if err != nil {
 		return fmt.Errorf("follow the guard: %w", err)
 	}

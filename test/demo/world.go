@@ -55,7 +55,8 @@ func ask(ctx context.Context, webhook, dir string, w world) (*asked, error) {
 		return nil, err
 	}
 	err = a.process.WaitState(ctx, "see the policies and nodes", func(s install.State) bool {
-		return len(s.Policies) == len(w.policies) && s.Nodes == len(w.nodes) && w.knownTo(s) && !slices.ContainsFunc(s.Policies, func(p install.PolicyState) bool { return p.Error != "" })
+		return len(s.Policies) == len(w.policies) && s.Nodes == len(w.nodes) && w.knownTo(s) &&
+			!slices.ContainsFunc(s.Policies, func(p install.PolicyState) bool { return p.Error != "" })
 	})
 	if err == nil {
 		a.Asker, err = install.NewAsker(ctx, server.Config, a.process)
@@ -127,7 +128,8 @@ func storyWorld() (world, error) {
 	if err := yaml.UnmarshalStrict(text, &node); err != nil {
 		return world{}, err
 	}
-	return world{policies: map[string][]byte{demoPolicy: policy}, nodes: []*corev1.Node{&node}, namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
+	return world{policies: map[string][]byte{demoPolicy: policy}, nodes: []*corev1.Node{&node},
+		namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
 }
 
 // sampleWorld is the nodes, policies and namespaces of the samples.

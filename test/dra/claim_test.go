@@ -69,7 +69,8 @@ func (s stage) closed(t *testing.T) {
 	} {
 		err := wait.PollUntilContextTimeout(s.ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			err := create(ctx, "team-c") // until the API server has read the policy
-			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-claims'") && strings.Contains(err.Error(), sharedMemory), nil
+			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-claims'") &&
+				strings.Contains(err.Error(), sharedMemory), nil
 		})
 		if err != nil {
 			t.Errorf("a tenant's %s of class %s passes: %v", what, sharedMemory, err)
@@ -88,7 +89,8 @@ func (s stage) unequal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, requested := made.Spec.Containers[0].Resources.Limits[api.ResourceGPU]; requested || given.Strategy != "claim" || given.Planned.Tier != api.TierGuard {
+		if _, requested := made.Spec.Containers[0].Resources.Limits[api.ResourceGPU]; requested ||
+			given.Strategy != "claim" || given.Planned.Tier != api.TierGuard {
 			t.Errorf("%s: planned %s by %s, %s requested: %t", memory, given.Planned.Tier, given.Strategy, api.ResourceGPU, requested)
 		}
 		s.await(t, "team-c", name, running)
@@ -168,8 +170,10 @@ func (s stage) leaderKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrote, leads := s.madeByGPUSlice(t, "team-b", given.Containers[0].Template), s.lease(t)
-	if *leads.Spec.HolderIdentity == *was.Spec.HolderIdentity || wrote.CreationTimestamp.Time.Before(leads.Spec.AcquireTime.Truncate(time.Second)) {
-		t.Errorf("template written at %s; %s leads since %s, %s did before", wrote.CreationTimestamp, *leads.Spec.HolderIdentity, leads.Spec.AcquireTime, *was.Spec.HolderIdentity)
+	if *leads.Spec.HolderIdentity == *was.Spec.HolderIdentity ||
+		wrote.CreationTimestamp.Time.Before(leads.Spec.AcquireTime.Truncate(time.Second)) {
+		t.Errorf("template written at %s; %s leads since %s, %s did before", wrote.CreationTimestamp, *leads.Spec.HolderIdentity,
+			leads.Spec.AcquireTime, *was.Spec.HolderIdentity)
 	}
 }
 

@@ -142,7 +142,8 @@ func (s stage) hog(t *testing.T) {
 
 // claims shows what the scheduler does with amounts, for a driver that shares out memory.
 func (s stage) claims(t *testing.T) {
-	if _, err := s.StartDRA("memory", "--driver-name="+sharedMemory, "--device=gpu-1=GPU-00000000-0000-4000-8000-000000000000=80Gi"); err != nil {
+	if _, err := s.StartDRA("memory", "--driver-name="+sharedMemory,
+		"--device=gpu-1=GPU-00000000-0000-4000-8000-000000000000=80Gi"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -191,7 +192,9 @@ func template(name, memory string) *resourcev1.ResourceClaimTemplate {
 func tenant(name string, script ...string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(1)),
-		Containers:                    []corev1.Container{{Name: "trainer", Image: install.TenantImage, Args: script, ImagePullPolicy: corev1.PullNever}},
+		Containers: []corev1.Container{
+			{Name: "trainer", Image: install.TenantImage, Args: script, ImagePullPolicy: corev1.PullNever},
+		},
 	}}
 }
 

@@ -23,7 +23,8 @@ import (
 )
 
 // h100 is what the driver finds.
-var h100 = fakegpu.Config{Devices: 1, Name: "NVIDIA H100 80GB HBM3", ComputeCapability: "9.0", Fault: fakegpu.Fault{Memory: 81559 * fakegpu.MiB}}
+var h100 = fakegpu.Config{Devices: 1, Name: "NVIDIA H100 80GB HBM3", ComputeCapability: "9.0",
+	Fault: fakegpu.Fault{Memory: 81559 * fakegpu.MiB}}
 
 // byNVIDIA is a policy of claims alone.
 const byNVIDIA = `apiVersion: gpuslice.dev/v1

@@ -42,7 +42,8 @@ var onAgent = []struct {
 			for _, pid := range pids {
 				script += fmt.Sprintf("kill -STOP %d; kill -KILL %d; ", pid, pid)
 			}
-			p := slice("8Gi", "evil", byAgent("trainer", "hold 2GiB", "wait 5s", "hold 12GiB"), shell("killer", script+"kill -STOP -1; kill -KILL -1; sleep 0.2; done 2>/dev/null"),
+			p := slice("8Gi", "evil", byAgent("trainer", "hold 2GiB", "wait 5s", "hold 12GiB"),
+				shell("killer", script+"kill -STOP -1; kill -KILL -1; sleep 0.2; done 2>/dev/null"),
 				tenant("flood", "occupy 5000", "connect "+agent.Status.PodIP+":8080"))
 			p.Spec.ShareProcessNamespace = new(false)
 			return p
@@ -60,7 +61,8 @@ done; sleep 1; done; done 2>/dev/null`
 		func(*corev1.Pod, []int) *corev1.Pod {
 			c := byAgent("trainer", "fifo /data/a/log", "hold 2GiB", "wait 2s", "hold 12GiB")
 			c.TerminationMessagePath = "/data/a/log"
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data"}, {Name: "v", MountPath: "/mnt", SubPath: "pods/mine/containers/other/0"}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data"},
+				{Name: "v", MountPath: "/mnt", SubPath: "pods/mine/containers/other/0"}}
 			p := slice("8Gi", "evil", c)
 			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 			return p
@@ -102,7 +104,8 @@ func TestAgentAttacks(t *testing.T) {
 				if now := s.agentPod(); now.UID != agent.UID || status(now, "agent").RestartCount != status(agent, "agent").RestartCount {
 					t.Errorf("the agent was started again: %+v", status(now, "agent"))
 				}
-				abuse.Report(t, abuse.Attempt{Threat: attack.threat, Attack: attack.attack + ", against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
+				abuse.Report(t, abuse.Attempt{Threat: attack.threat,
+					Attack: attack.attack + ", against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
 			})
 		}
 	}
@@ -113,11 +116,13 @@ func TestAgentHogAfterManyEvents(t *testing.T) {
 	t.Parallel()
 	s := withAgent(t)
 	noisy := shell("noisy", "exec sleep 3600")
-	noisy.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "exit 1"}}}}
+	noisy.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1,
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "exit 1"}}}}
 	s.create(once(slice("8Gi", "train", byAgent("trainer", "hold 2GiB", "wait 26s", "hold 12GiB"), noisy)))
 	s.exhaustEvents("train")
 	told := s.awaitTerminated("train")
-	abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "use up the kubelet's Events about a pod, against an agent", Outcome: abuse.Contained, Words: told.Message})
+	abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "use up the kubelet's Events about a pod, against an agent",
+		Outcome: abuse.Contained, Words: told.Message})
 }
 
 // overFor returns how long a container was over its slice when a process was terminated, as the Event has it.
@@ -137,7 +142,8 @@ func overFor(t *testing.T, message string) time.Duration {
 // agentPod is the pod of the node's agent.
 func (s *stage) agentPod() *corev1.Pod {
 	s.Helper()
-	list, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
+	list, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).List(s.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
 	if err != nil || len(list.Items) != 1 {
 		s.Fatalf("%d agents: %v", len(list.Items), err)
 	}
@@ -182,13 +188,18 @@ func TestAgentAttackByPID(t *testing.T) {
 	}
 	for user := range attackers() {
 		told := s.awaitTerminated("undead-" + user)
-		abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited, against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
+		abuse.Report(t,
+			abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited, against an agent, as " + user,
+				Outcome: abuse.Contained, Words: told.Message})
 		told = s.awaitTerminated("traced-" + user)
-		abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first 24 threads have exited and are traced, against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
+		abuse.Report(t, abuse.Attempt{Threat: "A27",
+			Attack:  "use memory in a process whose first 24 threads have exited and are traced, against an agent, as " + user,
+			Outcome: abuse.Contained, Words: told.Message})
 	}
 	_ = leaver.Process.Kill()
 	_ = leaver.Wait()
-	const forks = `/tenant 'node ` + agentNode + `' 'device 0' 'hold 6GiB' & i=0; while [ $i -lt 400 ]; do sleep 600 & i=$((i+1)); sleep 0.1; done; wait`
+	const forks = `/tenant 'node ` + agentNode +
+		`' 'device 0' 'hold 6GiB' & i=0; while [ $i -lt 400 ]; do sleep 600 & i=$((i+1)); sleep 0.1; done; wait`
 	s.create(once(slice("8Gi", "victim", asking(shell("trainer", forks)))))
 	s.inherit(s.awaitRunning("victim"), "trainer", pids["leaver"])
 	told := s.awaitEvent("victim", "that memory is nobody's", func(e *corev1.Event) bool {
@@ -200,7 +211,8 @@ func TestAgentAttackByPID(t *testing.T) {
 	if now := status(s.get("victim"), "trainer"); now.State.Running == nil {
 		t.Errorf("the victim is %+v", now.State)
 	}
-	abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "leave memory under a PID that a process of another pod gets, against an agent", Outcome: abuse.Reported, Words: told.Message})
+	abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "leave memory under a PID that a process of another pod gets, against an agent",
+		Outcome: abuse.Reported, Words: told.Message})
 }
 
 // crowd returns the process of a container that has many threads.
@@ -248,14 +260,17 @@ func TestAgentAttackWithoutSlice(t *testing.T) {
 		t.Errorf("the Event says %q", told.Message)
 	}
 	s.neverNoticed("beside", "trainer", 10)
-	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a container without a slice, beside one that has, against an agent", Outcome: abuse.Contained, Words: told.Message})
+	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a container without a slice, beside one that has, against an agent",
+		Outcome: abuse.Contained, Words: told.Message})
 	told = s.awaitEvent("bare", "that it was given no GPU", func(e *corev1.Event) bool {
 		return strings.Contains(e.Message, "uses 30Gi on ") && strings.Contains(e.Message, "given no GPU")
 	})
-	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a pod that was given no GPU, against an agent", Outcome: abuse.Reported, Words: told.Message})
+	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a pod that was given no GPU, against an agent",
+		Outcome: abuse.Reported, Words: told.Message})
 	s.create(slice("8Gi", "small", byAgent("trainer", "hold 2GiB"), tenant("loader", "node "+agentNode, "device 0", "hold 1GiB")))
 	s.awaitPod("small", "what is observed", func(p *corev1.Pod) bool {
 		o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
-		return err == nil && o.State == observe.Degraded && slices.ContainsFunc(o.Reasons, func(r string) bool { return strings.Contains(r, " in loader uses 1Gi") })
+		return err == nil && o.State == observe.Degraded &&
+			slices.ContainsFunc(o.Reasons, func(r string) bool { return strings.Contains(r, " in loader uses 1Gi") })
 	})
 }

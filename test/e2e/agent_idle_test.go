@@ -20,7 +20,8 @@ func TestAgentIdle(t *testing.T) {
 		if !strings.HasPrefix(told.Message, "nothing of trainer ran on a GPU for ") || !strings.Contains(told.Message, "its slice holds 8Gi") {
 			t.Errorf("the Event says %q", told.Message)
 		}
-		s.awaitEvent("idle", "the same on the owner", func(e *corev1.Event) bool { return isIdle(e) && strings.HasSuffix(e.Message, told.Message) })
+		s.awaitEvent("idle", "the same on the owner",
+			func(e *corev1.Event) bool { return isIdle(e) && strings.HasSuffix(e.Message, told.Message) })
 		s.neverNoticed(pod, "trainer", 10)
 		if n := s.countEvents("unknown", isIdle); n > 0 {
 			t.Errorf("%d Events about a slice of which nobody knows what runs", n)

@@ -62,5 +62,6 @@ func TestAgentMPSEvader(t *testing.T) {
 	s.create(once(slice("8Gi", "evader", clientOfMPS("trainer", append(on, "kind C", "hold 12GiB")...))))
 	told := s.awaitTerminated("evader")
 	s.neverNoticed("client", "trainer", 10)
-	abuse.Report(t, abuse.Attempt{Threat: "A7", Attack: "evade the MPS daemon, against an agent", Outcome: abuse.Contained, Words: told.Message})
+	abuse.Report(t,
+		abuse.Attempt{Threat: "A7", Attack: "evade the MPS daemon, against an agent", Outcome: abuse.Contained, Words: told.Message})
 }

@@ -28,8 +28,8 @@ import (
 // agentNode is what tenants of the agent's tests name, so that it counts no others.
 const agentNode = "agent"
 
-// agentGPU is what the agent sees. Its driver is one that shows nothing to a guard in a pod. On device 2 nothing runs; what runs on the others
-// it does not report.
+// agentGPU is what the agent sees. Its driver is one that shows nothing to a guard in a pod. On device 2 nothing runs; what runs on the
+// others it does not report.
 var agentGPU = fakegpu.Config{Devices: devices, Node: agentNode, Driver: "535.104.05", On: map[int]fakegpu.Fault{2: {Usage: "none"}}}
 
 var startAgent = sync.OnceValue(func() error {
@@ -65,7 +65,8 @@ func byAgent(name string, steps ...string) corev1.Container {
 // awaitTerminated returns the agent's Event about a process that it terminated.
 func (s *stage) awaitTerminated(pod string) *corev1.Event {
 	s.Helper()
-	return s.awaitEvent(pod, "what was terminated", func(e *corev1.Event) bool { return e.Reason == observe.ReasonTerminated && e.Source.Host != "" })
+	return s.awaitEvent(pod, "what was terminated",
+		func(e *corev1.Event) bool { return e.Reason == observe.ReasonTerminated && e.Source.Host != "" })
 }
 
 // TestAgentAway runs before the parallel tests: the node has no agent at first, and the kubelet is restarted.
@@ -79,7 +80,8 @@ func TestAgentAway(t *testing.T) {
 
 		s.placeAgents("nowhere")
 		s.awaitGuarded(0)
-		if n, err := s.node.Client.CoreV1().Nodes().Get(t.Context(), box.NodeName, metav1.GetOptions{}); err != nil || n.Status.Capacity.Name(limits.GuardedResource, resource.DecimalSI).Value() != 1024 {
+		if n, err := s.node.Client.CoreV1().Nodes().Get(t.Context(), box.NodeName, metav1.GetOptions{}); err != nil ||
+			n.Status.Capacity.Name(limits.GuardedResource, resource.DecimalSI).Value() != 1024 {
 			t.Errorf("the node's capacity while its agent is away is %v (%v)", n.Status.Capacity, err)
 		}
 		s.create(slice("4Gi", "second", byAgent("trainer", "hold 1GiB")))
@@ -114,7 +116,8 @@ func (s *stage) awaitUnschedulable(pod string) {
 	s.Helper()
 	s.awaitPod(pod, "the scheduler's reason", func(p *corev1.Pod) bool {
 		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "Insufficient "+limits.GuardedResource)
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+				strings.Contains(c.Message, "Insufficient "+limits.GuardedResource)
 		})
 	})
 }
@@ -133,7 +136,8 @@ func (s *stage) awaitGuarded(count int64) {
 func (s *stage) placeAgents(present string) {
 	s.Helper()
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"nvidia.com/gpu.present":%q}}}}}`, present)
-	if _, err := s.node.Client.AppsV1().DaemonSets(api.SystemNamespace).Patch(s.Context(), install.AgentName, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := s.node.Client.AppsV1().DaemonSets(api.SystemNamespace).Patch(s.Context(), install.AgentName, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -158,7 +162,8 @@ func TestAgentHog(t *testing.T) {
 		quiet := s.awaitRunning("quiet")
 		name := s.job("hog", once(slice("8Gi", "hog", byAgent("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside"))))
 		hog := s.awaitRunning(name)
-		if containerOf(hog, limits.GuardContainer) != nil || containerOf(hog, limits.CheckContainer) == nil || hog.Spec.ShareProcessNamespace != nil {
+		if containerOf(hog, limits.GuardContainer) != nil ||
+			containerOf(hog, limits.CheckContainer) == nil || hog.Spec.ShareProcessNamespace != nil {
 			t.Errorf("the pod has containers %v, shareProcessNamespace %v", hog.Spec.InitContainers, hog.Spec.ShareProcessNamespace)
 		}
 		for _, p := range []*corev1.Pod{quiet, hog} {
@@ -170,14 +175,16 @@ func TestAgentHog(t *testing.T) {
 			t.Errorf("the hog ended as %+v", end)
 		}
 		told := s.awaitTerminated(name)
-		sentence := regexp.MustCompile(`^gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d.*; use less memory`)
+		sentence := regexp.MustCompile(
+			`^gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d.*; use less memory`)
 		if !sentence.MatchString(told.Message) || told.Type != corev1.EventTypeWarning {
 			t.Errorf("the Event says %q, want %s", told.Message, sentence)
 		}
 		s.awaitEvent(name, "a warning before", func(e *corev1.Event) bool { return e.Reason == "GPUSliceNearLimit" })
 		for _, reason := range []string{"GPUSliceNearLimit", observe.ReasonTerminated} {
 			s.awaitEvent("hog", reason+" on the owner", func(e *corev1.Event) bool {
-				return e.Reason == reason && strings.HasPrefix(e.Message, "pod "+name+": ") && (reason != observe.ReasonTerminated || strings.HasSuffix(e.Message, told.Message))
+				return e.Reason == reason && strings.HasPrefix(e.Message, "pod "+name+": ") &&
+					(reason != observe.ReasonTerminated || strings.HasSuffix(e.Message, told.Message))
 			})
 		}
 		s.neverNoticed("quiet", "trainer", 50)

@@ -32,14 +32,16 @@ func TestAgentInterrupted(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := withAgent(t)
 			s.create(slice("8Gi", "quiet", byAgent("trainer", "hold 7GiB")))
-			trainer := asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; exec /tenant 'node "+agentNode+"' 'device 0' 'hold 9GiB'"))
+			trainer := asking(shell("trainer",
+				"until [ -e /tmp/now ]; do sleep 0.2; done; exec /tenant 'node "+agentNode+"' 'device 0' 'hold 9GiB'"))
 			s.create(once(slice("8Gi", "hog", trainer, tenant("beside"))))
 			s.awaitRunning("quiet")
 			p := s.awaitRunning("hog")
 			gap := tc.away(s, func() { s.let(p, "trainer") })
 			back := time.Now()
 			s.awaitTerminated("hog")
-			t.Logf("%s: nothing was guarded for %s at most; a tenant that was past its slice then was terminated within %s", tc.name, gap.Round(10*time.Millisecond), time.Since(back).Round(10*time.Millisecond))
+			t.Logf("%s: nothing was guarded for %s at most; a tenant that was past its slice then was terminated within %s", tc.name,
+				gap.Round(10*time.Millisecond), time.Since(back).Round(10*time.Millisecond))
 			s.neverNoticed("quiet", "trainer", 10)
 			s.neverNoticed("hog", "beside", 10)
 		})
@@ -81,11 +83,14 @@ func (s *stage) stopAgent(during func()) time.Duration {
 func (s *stage) upgradeAgent(during func()) time.Duration {
 	s.Helper()
 	before, processes := s.agentPod(), s.agents()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{"rolled": time.Now().String()}}}}})
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{"rolled": time.Now().String()}}},
+	}})
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := s.node.Client.AppsV1().DaemonSets(api.SystemNamespace).Patch(s.Context(), install.AgentName, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := s.node.Client.AppsV1().DaemonSets(api.SystemNamespace).Patch(s.Context(), install.AgentName,
+		types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		s.Fatal(err)
 	}
 	look := time.NewTicker(10 * time.Millisecond)
@@ -106,7 +111,8 @@ func (s *stage) awaitAgent(what string, wanted func(*corev1.Pod) bool) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), within)
 	defer cancel()
-	w, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).Watch(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
+	w, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).Watch(ctx,
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -19,17 +19,20 @@ import (
 func TestAttackOnProbes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "rebel", patientHog(), shell("killer", signalGuard("KILL")), tenant("flood", "occupy 5000", "say flooded"), tenant("bystander"))))
+	s.create(once(slice("8Gi", "rebel", patientHog(), shell("killer", signalGuard("KILL")),
+		tenant("flood", "occupy 5000", "say flooded"), tenant("bystander"))))
 	p := s.awaitRunning("rebel")
 	s.awaitLine("rebel", "flood", "the flood", func(line string) bool { return line == "flooded" })
 	s.let(p, "killer")
 	s.awaitLine("rebel", "killer", "a signal", func(line string) bool { return line == "signalled" })
 	s.guardsAgain("rebel")
-	s.awaitEvent("rebel", "what was terminated", func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice terminated tenant") })
+	s.awaitEvent("rebel", "what was terminated",
+		func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice terminated tenant") })
 	if g := status(s.get("rebel"), limits.GuardContainer); g.RestartCount != 1 {
 		t.Errorf("the guard was started again %d times", g.RestartCount)
 	}
-	abuse.Report(s.T, abuse.Attempt{Threat: "A9", Attack: "flood the network namespace with sockets, and kill the guard", Outcome: abuse.Reported, Words: "probes answer; the guard is back and guards"})
+	abuse.Report(s.T, abuse.Attempt{Threat: "A9", Attack: "flood the network namespace with sockets, and kill the guard",
+		Outcome: abuse.Reported, Words: "probes answer; the guard is back and guards"})
 }
 
 // TestAttackByFIFO puts a FIFO in the place of the container's termination log,
@@ -46,7 +49,8 @@ func TestAttackByFIFO(t *testing.T) {
 	s.create(once(p))
 	told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant")
 	s.neverNoticed("evil", "beside", 5)
-	abuse.Report(s.T, abuse.Attempt{Threat: "A9", Attack: "a FIFO in place of the termination log", Outcome: abuse.Contained, Words: told.Message})
+	abuse.Report(s.T,
+		abuse.Attempt{Threat: "A9", Attack: "a FIFO in place of the termination log", Outcome: abuse.Contained, Words: told.Message})
 }
 
 // TestAttackByTurns is over the slice for most of the time, and never for the
@@ -78,7 +82,8 @@ func TestAttackOnNames(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		s.create(once(p))
 		told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "in trainer")
-		abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "a volume with a folder as the kubelet's", Outcome: abuse.Contained, Words: told.Message})
+		abuse.Report(s.T,
+			abuse.Attempt{Threat: "A27", Attack: "a volume with a folder as the kubelet's", Outcome: abuse.Contained, Words: told.Message})
 	})
 	t.Run("a root without its mounts", func(t *testing.T) {
 		t.Parallel()
@@ -86,7 +91,8 @@ func TestAttackOnNames(t *testing.T) {
 		s.create(once(slice("8Gi", "evil", sliced("trainer", "chroot /proc", "hold 2GiB", "wait 12s", "hold 30GiB"))))
 		s.awaitSaid("evil", "unnamed container")
 		told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "30Gi of 8Gi")
-		abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "hide the mounts that tell the container's name", Outcome: abuse.Contained, Words: told.Message})
+		abuse.Report(s.T,
+			abuse.Attempt{Threat: "A27", Attack: "hide the mounts that tell the container's name", Outcome: abuse.Contained, Words: told.Message})
 	})
 }
 
@@ -104,7 +110,8 @@ func TestAttackByZombie(t *testing.T) {
 	told := s.awaitSaid("undead", "termination result", "gpuslice terminated tenant", "in trainer")
 	s.awaitEnd("undead", "trainer")
 	s.neverNoticed("undead", "bystander", 5)
-	abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited", Outcome: abuse.Contained, Words: told.Message})
+	abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited",
+		Outcome: abuse.Contained, Words: told.Message})
 }
 
 // numberInPod is a process's number in its own PID namespace.

@@ -33,7 +33,8 @@ func TestColdStart(t *testing.T) {
 		}
 		down := s.untilSlices(ctx, begin, false)
 		up := s.untilSlices(ctx, begin, true)
-		t.Logf("slices were denied from %s to %s after all of our pods were deleted", down.Round(100*time.Millisecond), up.Round(100*time.Millisecond))
+		t.Logf("slices were denied from %s to %s after all of our pods were deleted",
+			down.Round(100*time.Millisecond), up.Round(100*time.Millisecond))
 		if err := s.node.AwaitWebhook(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,8 @@ func TestColdStart(t *testing.T) {
 func (s *stage) untilSlices(ctx context.Context, begin time.Time, given bool) time.Duration {
 	s.Helper()
 	for {
-		_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("4Gi", "asking", sliced("trainer", "hold 1GiB")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("4Gi", "asking", sliced("trainer", "hold 1GiB")),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if ctx.Err() != nil {
 			s.Fatalf("slices are given or not, want %v: %v", given, err)
 		}

@@ -69,9 +69,11 @@ func TestDoctor(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "", fakegpu.Config{})
 		s.command(4, []string{"doctor"},
-			"nvidia.com/gpu.shared by time-slicing, 4 replicas a device", "drivers: driver 565.57 or later", "no DaemonSet looks like NVIDIA's device plugin",
+			"nvidia.com/gpu.shared by time-slicing, 4 replicas a device", "drivers: driver 565.57 or later",
+			"no DaemonSet looks like NVIDIA's device plugin",
 			"visible-devices: whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API", "replicas: 3 of 3 replicas are ready")
-		s.command(0, []string{"verify", "-n", s.namespace}, "slice: a pod of namespace "+s.namespace+" comes out in a slice", "denial: a pod of namespace "+s.namespace)
+		s.command(0, []string{"verify", "-n", s.namespace},
+			"slice: a pod of namespace "+s.namespace+" comes out in a slice", "denial: a pod of namespace "+s.namespace)
 	})
 }
 

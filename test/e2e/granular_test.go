@@ -118,7 +118,8 @@ func TestGranular(t *testing.T) {
 		two.Silent = true
 		s.gpu(two.GPU)
 		s.share(t.Context(), two)
-		if _, err := s.node.Kubectl(t.Context(), "patch", "pod", "spread", "--namespace="+s.namespace, "--patch={\"spec\":{\"schedulingGates\":null}}"); err != nil {
+		if _, err := s.node.Kubectl(t.Context(), "patch", "pod", "spread", "--namespace="+s.namespace,
+			"--patch={\"spec\":{\"schedulingGates\":null}}"); err != nil {
 			t.Fatal(err)
 		}
 		end := s.awaitEnd("spread", limits.CheckContainer)

@@ -24,7 +24,8 @@ func TestGuardFailures(t *testing.T) {
 		third.awaitPlan("with a guard, before", true)
 		for _, name := range []string{"a", "b"} {
 			s := &stage{T: t, node: third.node, namespace: namespaceOf(t.Name() + name)}
-			if err := s.node.Namespace(t.Context(), s.namespace, map[string]string{"policy": "volume"}); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := s.node.Namespace(t.Context(), s.namespace, map[string]string{"policy": "volume"}); err != nil &&
+				!apierrors.IsAlreadyExists(err) {
 				t.Fatal(err)
 			}
 			t.Cleanup(s.end)
@@ -40,7 +41,8 @@ func (s *stage) awaitPlan(what string, guard bool) {
 	s.Helper()
 	planned := ""
 	err := wait.PollUntilContextTimeout(s.Context(), time.Second, within, true, func(ctx context.Context) (bool, error) {
-		made, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("8Gi", "next", sliced("trainer", "hold 1GiB")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		made, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("8Gi", "next", sliced("trainer", "hold 1GiB")),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			return false, err
 		}

@@ -61,7 +61,8 @@ func TestGuardKilled(t *testing.T) {
 		s.let(s.awaitRunning("rebel"), "killer")
 		s.awaitLine("rebel", "killer", "a signal", func(line string) bool { return line == "signalled" })
 		s.guardsAgain("rebel")
-		abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "kill the guard as root", Outcome: abuse.Reported, Words: "the guard is back and guards"})
+		abuse.Report(t,
+			abuse.Attempt{Threat: "A9", Attack: "kill the guard as root", Outcome: abuse.Reported, Words: "the guard is back and guards"})
 		end := status(s.get("rebel"), limits.GuardContainer).LastTerminationState.Terminated
 		if end == nil || end.ExitCode != 137 {
 			t.Errorf("the pod says of the guard's end: %+v, want exit code 137", end)
@@ -82,7 +83,8 @@ func TestGuardStopped(t *testing.T) {
 		s.awaitEvent("rebel", "a probe without an answer", func(e *corev1.Event) bool {
 			return e.Reason == "Unhealthy" && strings.Contains(e.InvolvedObject.FieldPath, limits.GuardContainer)
 		})
-		abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "stop the guard as root", Outcome: abuse.Reported, Words: "probes fail; the guard is restarted and guards"})
+		abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "stop the guard as root", Outcome: abuse.Reported,
+			Words: "probes fail; the guard is restarted and guards"})
 		s.guardsAgain("rebel")
 	})
 }
@@ -109,7 +111,8 @@ func (s *stage) starve(pid int) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0o644); err != nil {
 		s.Fatal(err)
 	}
-	eater := exec.CommandContext(s.Context(), "/bin/sh", "-c", `echo $$ > "$0" && exec tail /dev/zero`, filepath.Join(s.cgroupOf(pid), "cgroup.procs"))
+	eater := exec.CommandContext(s.Context(), "/bin/sh", "-c",
+		`echo $$ > "$0" && exec tail /dev/zero`, filepath.Join(s.cgroupOf(pid), "cgroup.procs"))
 	if out, err := eater.CombinedOutput(); err == nil {
 		s.Fatalf("the memory did not run out: %s", out)
 	}

@@ -34,7 +34,8 @@ func TestHog(t *testing.T) {
 		node := "node " + s.namespace
 		s.create(slice("8Gi", "quiet", sliced("trainer", node, "device 0", "hold 7GiB")))
 		s.awaitRunning("quiet")
-		s.create(once(slice("8Gi", "hog", sliced("trainer", node, "device 0", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside", node))))
+		s.create(once(slice("8Gi", "hog",
+			sliced("trainer", node, "device 0", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside", node))))
 		if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 {
 			t.Errorf("the hog ended as %+v, want exit code 143 (SIGTERM)", end)
 		}
@@ -53,7 +54,8 @@ func TestHog(t *testing.T) {
 			t.Errorf("the Event is %s, want a warning", told.Type)
 		}
 		held := regexp.MustCompile(`\S+ of 8Gi on GPU-\S+ for [^ ;,]+`).FindString(told.Message)
-		abuse.Report(t, abuse.Attempt{Threat: "A7", Attack: "allocate beyond the slice", Outcome: abuse.Contained, Words: told.Message, Held: held})
+		abuse.Report(t,
+			abuse.Attempt{Threat: "A7", Attack: "allocate beyond the slice", Outcome: abuse.Contained, Words: told.Message, Held: held})
 		s.neverNoticed("quiet", "trainer", 50)
 		s.neverNoticed("hog", "beside", 30)
 		s.endsNobody("quiet")
@@ -133,7 +135,8 @@ func TestHogThatForks(t *testing.T) {
 		hydra := asking(shell("trainer", "/tenant fork-on-term 9GiB hold 2GiB wait 2s hold 9GiB; exec sleep 3600"))
 		s.create(once(slice("8Gi", "hydra", hydra)))
 		s.awaitSaid("hydra", "termination result", "gpuslice terminated tenant")
-		if ended := s.awaitSaid("hydra", "termination result", "every process"); !strings.Contains(ended.Message, "gpuslice terminated every process in trainer") {
+		if ended := s.awaitSaid("hydra", "termination result", "every process"); !strings.Contains(ended.Message,
+			"gpuslice terminated every process in trainer") {
 			t.Errorf("the guard said %q", ended.Message)
 		}
 		if end := s.awaitEnd("hydra", "trainer"); end.ExitCode == 0 {
@@ -166,7 +169,8 @@ func TestHogAfterManyEvents(t *testing.T) {
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
 		supervisor := asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; /tenant hold 9GiB; exec sleep 3600"))
 		noisy := shell("noisy", "exec sleep 3600")
-		noisy.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "exit 1"}}}}
+		noisy.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1,
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "exit 1"}}}}
 		pod := s.job("train", once(slice("8Gi", "train", supervisor, noisy)))
 		p := s.awaitRunning(pod)
 		s.exhaustEvents(pod)

@@ -25,7 +25,8 @@ func TestVerifyOnGPU(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Figures: "zero"}})
 			s.command(3, []string{"verify", "--on-gpu", "-n", s.namespace, "--watch", "8s"},
-				"guard is planned, and does not hold all that it promises", "cuMemAlloc: nothing (held more than the slice for 8s)", "many-processes: nothing")
+				"guard is planned, and does not hold all that it promises",
+				"cuMemAlloc: nothing (held more than the slice for 8s)", "many-processes: nothing")
 		})
 		t.Run("leaks", func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +34,8 @@ func TestVerifyOnGPU(t *testing.T) {
 			leaking.CUDALeaks, leaking.Figures = []string{"cuMemCreate"}, "zero"
 			s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: leaking})
 			s.command(3, []string{"verify", "--on-gpu", "-n", s.namespace, "--watch", "8s"},
-				"guard is planned, and does not hold all that it promises", "cuMemAlloc: unknown (out of memory", "cuMemCreate: nothing (held more than")
+				"guard is planned, and does not hold all that it promises",
+				"cuMemAlloc: unknown (out of memory", "cuMemCreate: nothing (held more than")
 		})
 	})
 	demanding.awaitProof(false)
@@ -47,7 +49,8 @@ func TestVerifyOnGPU(t *testing.T) {
 		}
 		demanding.awaitProof(true)
 		s.create(slice("2Gi", "trainer", sliced("trainer", "hold 1GiB")))
-		s.command(0, []string{"explain", "trainer", "-n", s.namespace}, "planned", "proven", "guard (", "driver 580.95.05); nothing held cuMemAllocManaged")
+		s.command(0, []string{"explain", "trainer", "-n", s.namespace},
+			"planned", "proven", "guard (", "driver 580.95.05); nothing held cuMemAllocManaged")
 	})
 	t.Run("of another driver is stale", func(t *testing.T) {
 		maps := demanding.node.Client.CoreV1().ConfigMaps(api.SystemNamespace)

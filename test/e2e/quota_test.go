@@ -37,7 +37,8 @@ func TestNativeQuota(t *testing.T) {
 		var running sync.WaitGroup
 		for i := range 10 {
 			running.Go(func() {
-				_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(t.Context(), slice("4Gi", fmt.Sprintf("train-%d", i), sliced("trainer", "hold 1GiB")), metav1.CreateOptions{})
+				_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(t.Context(),
+					slice("4Gi", fmt.Sprintf("train-%d", i), sliced("trainer", "hold 1GiB")), metav1.CreateOptions{})
 				switch {
 				case err == nil:
 					admitted.Add(1)
@@ -75,11 +76,13 @@ func TestDeploymentDenied(t *testing.T) {
 		if _, err := s.node.Client.AppsV1().Deployments(s.namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied", "denial on the Deployment", &corev1.Event{},
+		await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied",
+			"denial on the Deployment", &corev1.Event{},
 			func(*corev1.Event) bool { return true })
 		out, err := s.node.Kubectl(t.Context(), "describe", "deployment", "web", "--namespace="+s.namespace)
 		text := out
-		if err != nil || !strings.Contains(text, "GPUSliceDenied") || !strings.Contains(text, "gpuslice denied a pod: ") || !strings.Contains(text, "900Gi") {
+		if err != nil || !strings.Contains(text, "GPUSliceDenied") ||
+			!strings.Contains(text, "gpuslice denied a pod: ") || !strings.Contains(text, "900Gi") {
 			t.Errorf("kubectl describe (%v):\n%s", err, text)
 		}
 		t.Log(text[strings.Index(text, "Events:"):])

@@ -26,7 +26,8 @@ func shellImage() (image.Image, error) {
 
 // s6Image behaves as an image of s6-overlay: it does not start unless it is process 1.
 func s6Image() (image.Image, error) {
-	return shellOf(s6Name, "/bin/sh", "-c", `if [ $$ != 1 ]; then echo can only run as pid 1; exit 100; fi; trap "exit 0" TERM; echo up; sleep 3600 & wait`)
+	return shellOf(s6Name, "/bin/sh", "-c",
+		`if [ $$ != 1 ]; then echo can only run as pid 1; exit 100; fi; trap "exit 0" TERM; echo up; sleep 3600 & wait`)
 }
 
 func shellOf(name string, entrypoint ...string) (image.Image, error) {

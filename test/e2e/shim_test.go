@@ -90,17 +90,20 @@ func TestShimByPod(t *testing.T) {
 		"the command of an image that has nothing there": {
 			corev1.Container{Image: "gpuslice.test/without-path:v1", Command: []string{"/usr/bin/show"}}, true, "path=/gpuslice/shim", 0},
 		"a program that the image's PATH finds, and its arguments and exit status": {
-			corev1.Container{Image: "gpuslice.test/odd-path:v1", Command: []string{"show"}, Args: []string{"7"}}, true, "path=/gpuslice/shim:/it's", 7},
+			corev1.Container{Image: "gpuslice.test/odd-path:v1", Command: []string{"show"}, Args: []string{"7"}},
+			true, "path=/gpuslice/shim:/it's", 7},
 		"a command that clears the environment starts as it is": {
 			corev1.Container{Image: "gpuslice.test/path:v1", Command: []string{"/usr/bin/env", "-i", "show"}}, false, "path=", 0},
 		"a value that the pod has stays behind the shim": {
 			corev1.Container{Image: "gpuslice.test/path:v1", Env: literal}, false, "path=/gpuslice/shim:/own", 0},
 		"a value that the pod has beside a command": {
-			corev1.Container{Image: "gpuslice.test/path:v1", Command: []string{"/usr/bin/show"}, Env: literal}, false, "path=/gpuslice/shim:/own", 0},
+			corev1.Container{Image: "gpuslice.test/path:v1", Command: []string{"/usr/bin/show"}, Env: literal},
+			false, "path=/gpuslice/shim:/own", 0},
 		"an empty value": {
 			corev1.Container{Image: "gpuslice.test/path:v1", Env: []corev1.EnvVar{{Name: "PYTHONPATH"}}}, false, "path=/gpuslice/shim", 0},
 		"of several values the last": {
-			corev1.Container{Image: "gpuslice.test/path:v1", Env: append([]corev1.EnvVar{{Name: "PYTHONPATH", Value: "/first"}}, literal...)}, false, "path=/gpuslice/shim:/own", 0},
+			corev1.Container{Image: "gpuslice.test/path:v1", Env: append([]corev1.EnvVar{{Name: "PYTHONPATH", Value: "/first"}}, literal...)},
+			false, "path=/gpuslice/shim:/own", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -193,7 +193,8 @@ func TestGuardResources(t *testing.T) {
 		}
 		core := s.node.Client.CoreV1()
 		_, err := core.LimitRanges(s.namespace).Create(s.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"},
-			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Min: list("10m", "16Mi"), Max: list("1", "1Gi")}}}}, metav1.CreateOptions{})
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Min: list("10m", "16Mi"),
+				Max: list("1", "1Gi")}}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,8 @@ func TestGuardResources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		await(s, "resourcequotas", "", "a quota in force", &corev1.ResourceQuota{}, func(q *corev1.ResourceQuota) bool { return len(q.Status.Hard) > 0 })
+		await(s, "resourcequotas", "", "a quota in force", &corev1.ResourceQuota{},
+			func(q *corev1.ResourceQuota) bool { return len(q.Status.Hard) > 0 })
 		c := sliced("trainer", "hold 4GiB")
 		for name, q := range list("100m", "128Mi") {
 			c.Resources.Limits[name] = q

@@ -158,7 +158,8 @@ func parts(ctx context.Context, without []string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header), "exports": exports(without), "exports-cuda": "{ global: cu*; local: *; };\n"}
+	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header),
+		"exports": exports(without), "exports-cuda": "{ global: cu*; local: *; };\n"}
 	entries, err := sources.ReadDir("lib")
 	if err != nil {
 		return nil, err

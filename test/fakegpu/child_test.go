@@ -160,7 +160,8 @@ func TestPIDNamespace(t *testing.T) {
 				return s == "total: 3072 of 81920\ncompute: "+pidOf(s)+"=2048\n" && len(pidOf(s)) < 3
 			}},
 			{"a driver of 2023 lists the node's processes by the node's numbers", Config{Fault: Fault{PIDs: "node"}}, onNode, func(s string) bool {
-				return strings.HasPrefix(s, "total: 3072 of 81920\n") && strings.Contains(s, fmt.Sprintf("%d=1024", outside.Process.Pid)) && strings.Contains(s, "=2048")
+				return strings.HasPrefix(s, "total: 3072 of 81920\n") &&
+					strings.Contains(s, fmt.Sprintf("%d=1024", outside.Process.Pid)) && strings.Contains(s, "=2048")
 			}},
 		}
 		for _, tt := range tests {

@@ -51,21 +51,23 @@ type Fault struct {
 	MIG    []string // profiles of its instances, "1g.10gb"; none: MIG is off
 	Closed bool     // with MIG on, the device itself reports nothing: the caller may not monitor it
 
-	PIDs        string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
-	Figures     string        // "true" (default), "all-ones" or "zero"
-	Duplicates  bool          // each process is listed twice, each time with all it holds
-	Listed      []Listed      // entries that belong to no process
-	Hidden      []int         // PIDs that the lists leave out
-	MPSClients  string        // the lists that name an MPS client: "both" (default), "mps" or "compute"
-	Linger      time.Duration // memory that a process held counts in the total so long after its end was first seen
-	Stale       bool          // and its PID stays in the lists so long
-	Limits      bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
-	Charged     Bytes         // its reported use; 0: the processes' sum
-	Usage       string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a percent, or "unnamed": the device is busy, and nobody is named
-	CUDALimit   Bytes         // libcuda's limit for its callers, a context of 64 MiB with it; 0: the memory of the device
-	CUDALimitOf string        // whose that is: "process" (default), "client", of an MPS daemon alone, or "pod", all of its processes
-	CUDALeaks   []string      // calls that the limit does not hold, as patterns: "cuMemAllocManaged"
-	Xids        []int         // critical events, each delivered once to each event set
+	PIDs       string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
+	Figures    string        // "true" (default), "all-ones" or "zero"
+	Duplicates bool          // each process is listed twice, each time with all it holds
+	Listed     []Listed      // entries that belong to no process
+	Hidden     []int         // PIDs that the lists leave out
+	MPSClients string        // the lists that name an MPS client: "both" (default), "mps" or "compute"
+	Linger     time.Duration // memory that a process held counts in the total so long after its end was first seen
+	Stale      bool          // and its PID stays in the lists so long
+	Limits     bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
+	Charged    Bytes         // its reported use; 0: the processes' sum
+	// per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a
+	// percent, or "unnamed": the device is busy, and nobody is named
+	Usage       string
+	CUDALimit   Bytes    // libcuda's limit for its callers, a context of 64 MiB with it; 0: the memory of the device
+	CUDALimitOf string   // whose that is: "process" (default), "client", of an MPS daemon alone, or "pod", all of its processes
+	CUDALeaks   []string // calls that the limit does not hold, as patterns: "cuMemAllocManaged"
+	Xids        []int    // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides
 	Hang []string // calls that do not return while the config lists them; patterns as in Fail

@@ -18,7 +18,8 @@ func TestConfig(t *testing.T) {
 		}{
 			{"a zero config is all default", Config{}, ""},
 			{"a node without devices", Config{Devices: -1}, "devices=0\n"},
-			{"a node of two devices, one of which is lost", Config{Devices: 2, Name: "NVIDIA L4", On: map[int]Fault{1: {Fail: []Fail{{Call: "nvmlDevice*", Return: "GPU_IS_LOST"}}}}},
+			{"a node of two devices, one of which is lost",
+				Config{Devices: 2, Name: "NVIDIA L4", On: map[int]Fault{1: {Fail: []Fail{{Call: "nvmlDevice*", Return: "GPU_IS_LOST"}}}}},
 				"devices=2\nname=NVIDIA L4\nfail@1=nvmlDevice*:GPU_IS_LOST\n"},
 			{"amounts, times and lists", Config{Fault: Fault{Memory: 24 * GiB, Base: 1500, MIG: []string{"1g.10gb", "3g.40gb"}, Closed: true,
 				Listed: []Listed{{7, GiB}}, Hidden: []int{8, 9}, Linger: 1500 * time.Millisecond,

@@ -11,7 +11,8 @@ import (
 func TestNode(t *testing.T) {
 	t.Run("shows what the config sets", func(t *testing.T) {
 		g := load(t)
-		g.say(t, Config{Devices: 2, Name: "NVIDIA L4", Driver: "560.35.03", CUDA: "12.6", ComputeCapability: "8.9", ComputeMode: "exclusive-process"})
+		g.say(t,
+			Config{Devices: 2, Name: "NVIDIA L4", Driver: "560.35.03", CUDA: "12.6", ComputeCapability: "8.9", ComputeMode: "exclusive-process"})
 		d := g.device(t, 1)
 		driver, _ := g.SystemGetDriverVersion()
 		cuda, _ := g.SystemGetCudaDriverVersion()
@@ -24,8 +25,10 @@ func TestNode(t *testing.T) {
 		mode, _ := d.GetComputeMode()
 		pci, _ := d.GetPciInfo()
 		again, _ := g.DeviceGetHandleByUUID(uuid)
-		got := []any{driver, cuda, count, name, uuid, minor, fmt.Sprintf("%d.%d", major, minorCC), arch, mode == nvml.COMPUTEMODE_EXCLUSIVE_PROCESS, pci.Bus, again == d}
-		want := []any{"560.35.03", 12060, 2, "NVIDIA L4", "GPU-00000000-0000-4000-8000-000000000001", 1, "8.9", nvml.DeviceArchitecture(nvml.DEVICE_ARCH_ADA), true, uint32(8), true}
+		got := []any{driver, cuda, count, name, uuid, minor, fmt.Sprintf("%d.%d", major, minorCC), arch,
+			mode == nvml.COMPUTEMODE_EXCLUSIVE_PROCESS, pci.Bus, again == d}
+		want := []any{"560.35.03", 12060, 2, "NVIDIA L4", "GPU-00000000-0000-4000-8000-000000000001", 1, "8.9",
+			nvml.DeviceArchitecture(nvml.DEVICE_ARCH_ADA), true, uint32(8), true}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("facts (-want +got):\n%s", diff)
 		}

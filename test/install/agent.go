@@ -24,7 +24,8 @@ func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config, edits ...[2]s
 		return err
 	}
 	level := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
-	if _, err := n.Client.CoreV1().Namespaces().Patch(ctx, api.SystemNamespace, types.MergePatchType, level, metav1.PatchOptions{}); err != nil {
+	if _, err := n.Client.CoreV1().Namespaces().Patch(ctx, api.SystemNamespace,
+		types.MergePatchType, level, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("let the agent have hostPID: %w", err)
 	}
 	// The GPU Operator labels nodes with GPUs.
@@ -54,13 +55,16 @@ func (n *OnNode) awaitAgent(ctx context.Context) error {
 	defer poll.Stop()
 	for {
 		set, err := n.Client.AppsV1().DaemonSets(api.SystemNamespace).Get(ctx, AgentName, metav1.GetOptions{})
-		if err == nil && set.Status.ObservedGeneration == set.Generation && set.Status.DesiredNumberScheduled == 1 && set.Status.NumberReady == 1 {
+		if err == nil && set.Status.ObservedGeneration == set.Generation &&
+			set.Status.DesiredNumberScheduled == 1 && set.Status.NumberReady == 1 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			described, _ := n.Kubectl(context.WithoutCancel(ctx), "describe", "pods", "--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent")
-			logged, _ := n.Kubectl(context.WithoutCancel(ctx), "logs", "--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent")
+			described, _ := n.Kubectl(context.WithoutCancel(ctx), "describe", "pods",
+				"--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent")
+			logged, _ := n.Kubectl(context.WithoutCancel(ctx), "logs",
+				"--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent")
 			return fmt.Errorf("wait for the agent (%v): %w\n%s\n%s", err, context.Cause(ctx), described, logged)
 		case <-poll.C:
 		}

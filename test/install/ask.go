@@ -93,7 +93,8 @@ func patched(pod *unstructured.Unstructured, patch []byte) (*unstructured.Unstru
 	return after, after.UnmarshalJSON(text)
 }
 
-func (a *Asker) review(ctx context.Context, path string, pod *unstructured.Unstructured, out *Answer) (*admissionv1.AdmissionResponse, error) {
+func (a *Asker) review(ctx context.Context, path string, pod *unstructured.Unstructured,
+	out *Answer) (*admissionv1.AdmissionResponse, error) {
 	raw, err := pod.MarshalJSON()
 	if err != nil {
 		return nil, err

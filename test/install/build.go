@@ -103,7 +103,8 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 	}
 	var images []image.Image
 	for _, r := range recipe.Recipes() {
-		images = append(images, image.Image{Name: repository + "/" + r.Name + ":" + Tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
+		images = append(images,
+			image.Image{Name: repository + "/" + r.Name + ":" + Tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
 	}
 	tenant := image.Image{Name: TenantImage, Entrypoint: []string{"/tenant"}, Files: map[string]string{"/tenant": Tenant(dir)}}
 	return cluster.NodeOptions{
@@ -113,7 +114,8 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 			Mounts: []cluster.Mount{
 				{Source: filepath.Join(folder, "{namespace}", configFolder), Destination: fakegpu.ConfigPath},
 				{Source: filepath.Join(folder, "{namespace}", nodeFolder), Destination: filepath.Dir(fakegpu.NodePath)},
-				{Source: filepath.Join(dir, cudaFile), Destination: filepath.Join(filepath.Dir(cluster.LibraryPath()), fakegpu.CUDALibrary), Driver: true},
+				{Source: filepath.Join(dir, cudaFile),
+					Destination: filepath.Join(filepath.Dir(cluster.LibraryPath()), fakegpu.CUDALibrary), Driver: true},
 				// As NVIDIA's toolkit does for a container that computes.
 				{Source: filepath.Join(dir, mpsFile), Destination: "/usr/bin/nvidia-cuda-mps-control", Driver: true},
 			},

@@ -91,7 +91,8 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 		if err != nil {
 			return nil, err
 		}
-		return launch(reviews, probes, binary, dir, "shifted-"+ahead.String(), config, []string{fmt.Sprintf("%s=%d", shift, int(ahead.Seconds()))}, flags...)
+		return launch(reviews, probes, binary, dir, "shifted-"+ahead.String(), config,
+			[]string{fmt.Sprintf("%s=%d", shift, int(ahead.Seconds()))}, flags...)
 	}
 	i.more = func(ctx context.Context, name, binary string) (*Process, error) {
 		return startProcess(ctx, binary, dir, name, config, flags...)

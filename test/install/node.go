@@ -248,7 +248,8 @@ func (n *OnNode) Policy(ctx context.Context, name string, document []byte) error
 
 // webhookPods are the pods of the Deployment.
 func (n *OnNode) webhookPods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := n.Client.CoreV1().Pods(api.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	list, err := n.Client.CoreV1().Pods(api.SystemNamespace).List(ctx,
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
 	if err != nil {
 		return nil, fmt.Errorf("list the webhook's pods: %w", err)
 	}

@@ -23,8 +23,9 @@ func (i *Installation) Recommend(ctx context.Context, sizes []advice.Recommendat
 	maps := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace)
 	for n, text := range texts {
 		m := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: fmt.Sprint(advice.NamePrefix, n), Labels: map[string]string{advice.Label: "true"}},
-			Data:       map[string]string{advice.Key: text},
+			ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: fmt.Sprint(advice.NamePrefix, n),
+				Labels: map[string]string{advice.Label: "true"}},
+			Data: map[string]string{advice.Key: text},
 		}
 		_, err := maps.Create(ctx, m, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

@@ -45,7 +45,8 @@ func Shapes() []Shape {
 			if n == 0 {
 				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 			}
-			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: fmt.Sprint("/m", n)})
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts,
+				corev1.VolumeMount{Name: "v", MountPath: fmt.Sprint("/m", n)})
 		}},
 		{Name: "containers", add: func(p *corev1.Pod, n int) {
 			p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprint("c", n+1)))
@@ -53,17 +54,22 @@ func Shapes() []Shape {
 		{Name: "init containers", add: func(p *corev1.Pod, n int) {
 			p.Spec.InitContainers = append(p.Spec.InitContainers, container(fmt.Sprint("i", n)))
 		}},
-		{Name: "annotations", Most: 40_000, add: func(p *corev1.Pod, n int) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, fmt.Sprint("k", n), "") }},
+		{Name: "annotations", Most: 40_000,
+			add: func(p *corev1.Pod, n int) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, fmt.Sprint("k", n), "") }},
 		{Name: "labels", add: func(p *corev1.Pod, n int) { metav1.SetMetaDataLabel(&p.ObjectMeta, fmt.Sprint("k", n), "") }},
 		{Name: "sources of variables", add: func(p *corev1.Pod, n int) {
 			p.Spec.Containers[0].EnvFrom = append(p.Spec.Containers[0].EnvFrom,
-				corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("m", n)}}})
+				corev1.EnvFromSource{
+					ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("m", n)}},
+				})
 		}},
 		{Name: "volumes", add: func(p *corev1.Pod, n int) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", n), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			p.Spec.Volumes = append(p.Spec.Volumes,
+				corev1.Volume{Name: fmt.Sprint("v", n), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		}},
 		{Name: "claims", add: func(p *corev1.Pod, n int) {
-			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("c", n), ResourceClaimTemplateName: new("t")})
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims,
+				corev1.PodResourceClaim{Name: fmt.Sprint("c", n), ResourceClaimTemplateName: new("t")})
 		}},
 		{Name: "tolerations", add: func(p *corev1.Pod, n int) {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", n), Operator: corev1.TolerationOpExists})

@@ -37,7 +37,8 @@ func TestQuotaOfClaims(t *testing.T) {
 			t.Errorf("pods name %v", names)
 		}
 		l.claimed(one, limit)
-		err = wait.PollUntilContextTimeout(t.Context(), time.Second, settleWithin, true, func(context.Context) (bool, error) { return l.differs(one, seen) == "", nil })
+		err = wait.PollUntilContextTimeout(t.Context(), time.Second, settleWithin, true,
+			func(context.Context) (bool, error) { return l.differs(one, seen) == "", nil })
 		if err != nil {
 			t.Error(l.differs(one, seen))
 		}

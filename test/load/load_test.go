@@ -80,7 +80,8 @@ func (l *lab) govern(tenants []*tenant, labels map[string]string) {
 		if err := l.Server.Namespace(l.t.Context(), t.namespace, labels); err != nil {
 			l.t.Fatal(err)
 		}
-		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nstrategies: [%s]\nnamespaces: {names: [%s]}\nquota: {slices: %d}\n", l.strategy, t.namespace, t.limit)
+		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nstrategies: [%s]\nnamespaces: {names: [%s]}\nquota: {slices: %d}\n",
+			l.strategy, t.namespace, t.limit)
 		if err := l.Policy(l.t.Context(), t.namespace, []byte(document)); err != nil {
 			l.t.Fatal(err)
 		}
@@ -112,7 +113,8 @@ func TestQuota(t *testing.T) {
 				_, most := seen.of(tenants[0].namespace)
 				t.Logf("%d in flight, limit %d: %v in %s, at most %d lived at once", flight, limit, tenants[0].told, took.Round(time.Millisecond), most)
 				if tenants[0].told["created"] != limit || most > limit || tenants[0].told["failed"] > 0 || tenants[0].told["busy"] > creates/20 {
-					t.Errorf("%d in flight: %d were created of %d, %v, at most %d at once", flight, tenants[0].told["created"], limit, tenants[0].told, most)
+					t.Errorf("%d in flight: %d were created of %d, %v, at most %d at once", flight,
+						tenants[0].told["created"], limit, tenants[0].told, most)
 				}
 			}
 		}
@@ -207,7 +209,9 @@ func (l *lab) nativeQuota(namespace string, pods int) {
 	l.t.Helper()
 	_, err := l.Server.Client.CoreV1().ResourceQuotas(namespace).Create(l.t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		l.t.Fatal(err)
@@ -330,7 +334,8 @@ func (l *lab) fill(tenants []*tenant, seen *census) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), settleWithin)
 	defer cancel()
-	if err := l.Server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, "denies", metav1.DeleteOptions{}); err != nil {
+	if err := l.Server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx,
+		"denies", metav1.DeleteOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
 	var filling sync.WaitGroup

@@ -55,18 +55,23 @@ func neighbor(t *testing.T, server *cluster.APIServer, service, label string, ad
 	if err := server.SetEndpoints(t.Context(), "default", service, s.Listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: service},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: service + ".example.com", AdmissionReviewVersions: []string{"v1"},
-			TimeoutSeconds:    new(int32(30)),
-			SideEffects:       new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}}},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: service}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
-		}},
-	}, metav1.CreateOptions{})
+	_, err = server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: service},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: service + ".example.com", AdmissionReviewVersions: []string{"v1"},
+				TimeoutSeconds: new(int32(30)),
+				SideEffects:    new(admissionregistrationv1.SideEffectClassNone),
+				NamespaceSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}},
+				},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(),
+					Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: service}},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+			}},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +128,8 @@ func (s *slowRoad) delay(next http.RoundTripper) http.RoundTripper {
 			pause(r.Context(), s.upTo(5*time.Second))
 		}
 		response, err := next.RoundTrip(r)
-		if s.slow.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" && s.chance(0.1) {
+		if s.slow.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") &&
+			r.URL.Query().Get("watch") == "" && s.chance(0.1) {
 			s.delayed.Add(1)
 			pause(r.Context(), s.upTo(10*time.Second))
 		}

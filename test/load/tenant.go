@@ -55,8 +55,9 @@ func (t *tenant) tell(what string) {
 func slice(name string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelMemory: "1Gi"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "example.test/trainer", Resources: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "example.test/trainer",
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}}}}},
 	}
 	if name == "" {
 		pod.GenerateName = "any-"
@@ -139,7 +140,8 @@ func (t *tenant) end(ctx context.Context, pod *corev1.Pod) {
 		_, _ = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}) // whether it ended is seen in the watch
 	}
 	if t.chance(0.95) {
-		_ = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		_ = pods.Delete(ctx, pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	}
 }
 

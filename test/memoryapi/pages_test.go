@@ -47,7 +47,8 @@ func TestPages(t *testing.T) {
 	if list, err := maps.List(t.Context(), metav1.ListOptions{Limit: 2, ResourceVersion: "0"}); err != nil || len(list.Items) != 5 {
 		t.Errorf("where any version will do: %v", err)
 	}
-	if _, err := maps.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}); !apierrors.IsInvalid(err) {
+	if _, err := maps.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true),
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}); !apierrors.IsInvalid(err) {
 		t.Errorf("a watch of a list: %v", err)
 	}
 }

@@ -73,7 +73,8 @@ func (r request) wanted(req *http.Request) (func(*unstructured.Unstructured) boo
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return func(o *unstructured.Unstructured) bool {
-		return (r.namespace == "" || o.GetNamespace() == r.namespace) && byLabel.Matches(labels.Set(o.GetLabels())) && byField.Matches(fieldsOf{o})
+		return (r.namespace == "" || o.GetNamespace() == r.namespace) &&
+			byLabel.Matches(labels.Set(o.GetLabels())) && byField.Matches(fieldsOf{o})
 	}, nil
 }
 

@@ -274,7 +274,8 @@ func (s *Server) discover(w http.ResponseWriter, path string) {
 	}
 	version, grouped := strings.CutPrefix(path, "/apis/")
 	if group, _, ok := strings.Cut(version, "/"); grouped && ok && s.objects.has(group) {
-		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: version, APIResources: []metav1.APIResource{}}, nil)
+		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+			GroupVersion: version, APIResources: []metav1.APIResource{}}, nil)
 		return
 	}
 	answer(w, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "path"}, (&url.URL{Path: path}).String()))

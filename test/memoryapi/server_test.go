@@ -40,7 +40,8 @@ func TestObjects(t *testing.T) {
 			if _, err := maps.Get(ctx, "x", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				t.Errorf("get of nothing: %v", err)
 			}
-			first, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Data: map[string]string{"k": "1"}}, metav1.CreateOptions{})
+			first, err := maps.Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Data: map[string]string{"k": "1"}}, metav1.CreateOptions{})
 			if err != nil || first.UID == "" || first.ResourceVersion == "" || first.Namespace != "a" || first.Data["k"] != "1" {
 				t.Fatalf("created %+v: %v", first, err)
 			}
@@ -88,7 +89,8 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	client := start(t, false)
 	create := func(name, node string) *corev1.Pod {
-		p, err := client.CoreV1().Pods("a").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node}}, metav1.CreateOptions{})
+		p, err := client.CoreV1().Pods("a").Create(ctx,
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +98,8 @@ func TestWatch(t *testing.T) {
 	}
 	create("before", "n1")
 	elsewhere := create("elsewhere", "n2")
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=n1" }))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=n1" }))
 	events := eventsOf(t, factory.Core().V1().Pods().Informer())
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
@@ -151,7 +154,8 @@ func TestDiscovery(t *testing.T) {
 	if _, err := client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1"); !apierrors.IsNotFound(err) {
 		t.Errorf("a group without objects: %v", err)
 	}
-	if _, err := client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.ResourceV1().DeviceClasses().Create(ctx,
+		&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1"); err != nil {

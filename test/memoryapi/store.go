@@ -52,7 +52,8 @@ func (s *store) get(k key) (*unstructured.Unstructured, error) {
 }
 
 // list returns the objects of a resource in the order of their names, and the version of the store.
-func (s *store) list(of schema.GroupResource, wanted func(*unstructured.Unstructured) bool) (found []*unstructured.Unstructured, version int) {
+func (s *store) list(of schema.GroupResource,
+	wanted func(*unstructured.Unstructured) bool) (found []*unstructured.Unstructured, version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, o := range s.objects {
@@ -100,7 +101,8 @@ func (s *store) create(k key, o *unstructured.Unstructured) (*unstructured.Unstr
 }
 
 // update replaces what is there by what next makes of a copy. A resource version in the new object has to be the present one.
-func (s *store) update(k key, next func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (s *store) update(k key,
+	next func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	have := s.objects[k]
@@ -112,7 +114,8 @@ func (s *store) update(k key, next func(*unstructured.Unstructured) (*unstructur
 		return nil, err
 	}
 	if v := o.GetResourceVersion(); v != "" && v != have.GetResourceVersion() {
-		return nil, apierrors.NewConflict(k.GroupResource, k.name, fmt.Errorf("the object is of version %s, not of %s", have.GetResourceVersion(), v))
+		return nil,
+			apierrors.NewConflict(k.GroupResource, k.name, fmt.Errorf("the object is of version %s, not of %s", have.GetResourceVersion(), v))
 	}
 	o.SetUID(have.GetUID())
 	o.SetCreationTimestamp(have.GetCreationTimestamp())

@@ -30,7 +30,9 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) erro
 	}
 	query := req.URL.Query()
 	if s.old.Load() && query.Get("sendInitialEvents") != "" {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "is forbidden for watch unless the WatchList feature gate is enabled")})
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{
+			field.Forbidden(field.NewPath("sendInitialEvents"), "is forbidden for watch unless the WatchList feature gate is enabled"),
+		})
 	}
 	from := query.Get("resourceVersion")
 	initial := query.Get("sendInitialEvents") == "true" || from == "" || from == "0"

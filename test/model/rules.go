@@ -173,7 +173,8 @@ type reconcileCall struct {
 }
 
 func newRules() *rules {
-	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{},
+		map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
 }
 
 func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {

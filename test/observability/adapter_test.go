@@ -97,10 +97,12 @@ func (a *metricsAdapter) series() (map[string]string, error) {
 
 // resources is the answer to discovery.
 func (a *metricsAdapter) resources() (metav1.APIResourceList, error) {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "custom.metrics.k8s.io/v1beta1"}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: "custom.metrics.k8s.io/v1beta1"}
 	series, err := a.series()
 	for metric := range series {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: "pods/" + metric, Namespaced: true, Kind: "MetricValueList", Verbs: metav1.Verbs{"get"}})
+		list.APIResources = append(list.APIResources,
+			metav1.APIResource{Name: "pods/" + metric, Namespaced: true, Kind: "MetricValueList", Verbs: metav1.Verbs{"get"}})
 	}
 	return list, err
 }
@@ -140,5 +142,6 @@ func (a *metricsAdapter) values(r *http.Request, namespace, metric string) (any,
 			"metricName":      metric, "timestamp": time.Now().UTC().Format(time.RFC3339), "value": strconv.Itoa(int(s.Points[0].Value*1000)) + "m",
 		})
 	}
-	return map[string]any{"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta1", "metadata": map[string]any{}, "items": items}, nil
+	return map[string]any{"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta1",
+		"metadata": map[string]any{}, "items": items}, nil
 }

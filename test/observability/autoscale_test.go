@@ -114,7 +114,8 @@ func (l *autoscaling) serveMetrics(w http.ResponseWriter, r *http.Request) {
 		if pod.Status.Phase == corev1.PodPending {
 			running := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 			// A pod that is deleted meanwhile needs no status.
-			_, _ = l.Server.Client.CoreV1().Pods(serving).Patch(r.Context(), pod.Name, types.StrategicMergePatchType, running, metav1.PatchOptions{}, "status")
+			_, _ = l.Server.Client.CoreV1().Pods(serving).Patch(r.Context(), pod.Name,
+				types.StrategicMergePatchType, running, metav1.PatchOptions{}, "status")
 		}
 		labels := fmt.Sprintf(`namespace=%q,pod=%q,container="server"`, serving, pod.Name)
 		fmt.Fprintf(w, "gpuslice_tenant_utilization_ratio{%s,device=\"GPU-0\"} %v\n", labels, float64(l.busy.Load())/1000)

@@ -97,7 +97,8 @@ func TestDashboardShows(t *testing.T) {
 	promtool := programs(t)["promtool"]
 	_, exprs := board(t)
 	nobody := play{Name: "nobody is read", Interval: "1m", Series: []series{stands("up", 0)}}
-	webhook := play{Name: "the webhook alone is read", Interval: "1m", Series: []series{stands(`gpuslice_build_info{pod="a"}`, 1), stands(`gpuslice_ready{check="keys",pod="a"}`, 0)}}
+	webhook := play{Name: "the webhook alone is read", Interval: "1m",
+		Series: []series{stands(`gpuslice_build_info{pod="a"}`, 1), stands(`gpuslice_ready{check="keys",pod="a"}`, 0)}}
 	for _, title := range slices.Sorted(maps.Keys(exprs)) {
 		for _, expr := range exprs[title] {
 			nobody.Asked = append(nobody.Asked, ask(expr, 0))
@@ -134,20 +135,26 @@ func fleet(exprs map[string][]string) play {
 		}
 		on := fmt.Sprintf(`%s,container="c",node="n-%d",device="GPU-%d"`, tenant, node, device)
 		p.Series = append(p.Series,
-			stands("gpuslice_"+by+"_memory_used_bytes{"+on+"}", float64(1+i)), stands("gpuslice_"+by+"_memory_slice_bytes{"+tenant+`,container="c"}`, 100),
+			stands("gpuslice_"+by+"_memory_used_bytes{"+on+"}", float64(1+i)),
+			stands("gpuslice_"+by+"_memory_slice_bytes{"+tenant+`,container="c"}`, 100),
 			stands(fmt.Sprintf(`gpuslice_%s_device_memory_bytes{%s,device="GPU-%d",model="%s"}`, by, tenant, device, model), 1000),
 			stands(busy+"{"+on+"}", []float64{0.95, 0.05}[i%2]+0.001), stands("gpuslice_"+by+"_not_enforcing{"+tenant+"}", 0))
 	}
 	p.Series = append(p.Series, stands(`gpuslice_guard_device_memory_bytes{namespace="team-0",pod="p-0",device="GPU-0",model="none"}`, 1))
 	for title, many := range map[string]int{
-		"GPU memory used: top 10": 10, "How full each slice is: top 10": 10, "Multiprocessors busy: top 10": 10, "Part of a fair share, on full devices: lowest 10": 10,
-		"Multiprocessors busy, by namespace": 3, "Multiprocessors busy, by node": 4, "GPU memory used, by node": 4,
+		"GPU memory used: top 10": 10, "How full each slice is: top 10": 10, "Multiprocessors busy: top 10": 10,
+		"Part of a fair share, on full devices: lowest 10": 10,
+		"Multiprocessors busy, by namespace":               3,
+		"Multiprocessors busy, by node":                    4,
+		"GPU memory used, by node":                         4,
 	} {
 		p.Asked = append(p.Asked, ask(exprs[title][0], many))
 	}
 	for _, title := range []string{"GPU memory used, by model", "Devices read, by model"} {
-		p.Asked = append(p.Asked, ask(strings.TrimSpace(exprs[title][0])+` unless on (model) label_replace(vector(1), "model", "none", "", "")`, 2))
+		p.Asked = append(p.Asked,
+			ask(strings.TrimSpace(exprs[title][0])+` unless on (model) label_replace(vector(1), "model", "none", "", "")`, 2))
 	}
-	p.Asked = append(p.Asked, asked{exprs["Pods read"][0], "5m", []sample{{"{}", 40}}}, asked{exprs["Not enforcing"][0], "5m", []sample{{"{}", 0}}})
+	p.Asked = append(p.Asked, asked{exprs["Pods read"][0], "5m", []sample{{"{}", 40}}},
+		asked{exprs["Not enforcing"][0], "5m", []sample{{"{}", 0}}})
 	return p
 }

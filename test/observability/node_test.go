@@ -123,8 +123,9 @@ func TestPrometheus(t *testing.T) {
 		if !*update {
 			return
 		}
-		svg, err := picture.Draw(board, p, p.from, p.to, fmt.Sprintf("%s of a run on one node with %d simulated GPUs of 80Gi, read by Prometheus every second",
-			p.to.Sub(p.from).Round(time.Second), devices))
+		svg, err := picture.Draw(board, p, p.from, p.to,
+			fmt.Sprintf("%s of a run on one node with %d simulated GPUs of 80Gi, read by Prometheus every second",
+				p.to.Sub(p.from).Round(time.Second), devices))
 		if err != nil {
 			t.Fatal(err)
 		}

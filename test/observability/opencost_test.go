@@ -86,7 +86,8 @@ var costedPods = []costed{
 func TestOpenCost(t *testing.T) {
 	program := os.Getenv(openCostVariable)
 	if program == "" {
-		t.Skipf("needs OpenCost, which no Go module proxy has: set GPUSLICE_TEST=apiserver and %s=PROGRAM (github.com/opencost/opencost)", openCostVariable)
+		t.Skipf("needs OpenCost, which no Go module proxy has: set GPUSLICE_TEST=apiserver and %s=PROGRAM (github.com/opencost/opencost)",
+			openCostVariable)
 	}
 	cluster.Need(t)
 	c := newPricedCluster(t)
@@ -151,7 +152,8 @@ func newPricedCluster(t *testing.T) *pricedCluster {
 	for _, namespace := range []string{"vision", "search", "research", "liars"} {
 		c.Must(server.Namespace(t.Context(), namespace, nil))
 	}
-	c.Must(c.Policy(t.Context(), "teams", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [vision, search, liars]}\nstrategies: [time-slicing]\n")))
+	c.Must(c.Policy(t.Context(), "teams",
+		[]byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [vision, search, liars]}\nstrategies: [time-slicing]\n")))
 	c.Must(c.Settle(t.Context()))
 	for _, p := range costedPods {
 		c.run(p)
@@ -204,7 +206,8 @@ func (c *pricedCluster) run(p costed) {
 			c.Must(err)
 		}
 	}
-	c.Must(pods.Bind(c.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{}))
+	c.Must(pods.Bind(c.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{}))
 	c.status(p, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 }
 
@@ -223,7 +226,8 @@ func (c *pricedCluster) complete() {
 	c.Helper()
 	for _, p := range costedPods {
 		if p.completes {
-			c.status(p, corev1.PodSucceeded, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}})
+			c.status(p, corev1.PodSucceeded,
+				corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}})
 		}
 	}
 }
@@ -272,7 +276,8 @@ func (c *pricedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "kube_pod_container_status_running{%s,uid=%q} %d\n", of, pod.UID, n)
 		case p.node == node && (running || time.Since(pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt.Time) < 3*time.Second):
 			// It is read at another moment than kube-state-metrics: as long as it may take, it has what is past.
-			fmt.Fprintf(w, "gpuslice_agent_memory_peak_bytes{%s,device=\"GPU-0\"} 1\ngpuslice_agent_memory_slice_bytes{%s} %v\n", of, of, c.slices[p.name])
+			fmt.Fprintf(w,
+				"gpuslice_agent_memory_peak_bytes{%s,device=\"GPU-0\"} 1\ngpuslice_agent_memory_slice_bytes{%s} %v\n", of, of, c.slices[p.name])
 		}
 	}
 }
@@ -281,21 +286,25 @@ func (c *pricedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *pricedCluster) configuration(address string, ours bool) string {
 	c.Helper()
 	target := func(job, path, address string, labels map[string]string) map[string]any {
-		return map[string]any{"job_name": job, "metrics_path": path, "honor_labels": true, "static_configs": []any{map[string]any{"targets": []string{address}, "labels": labels}}}
+		return map[string]any{"job_name": job, "metrics_path": path, "honor_labels": true,
+			"static_configs": []any{map[string]any{"targets": []string{address}, "labels": labels}}}
 	}
 	served := c.served.Listener.Addr().String()
 	scraped := target("opencost", "/metrics", address, nil)
-	jobs := []any{scraped, target("kube-state-metrics", "/kube-state-metrics", served, nil), target("agents", "/agents/"+agentsNode, served, map[string]string{"node": agentsNode}),
+	jobs := []any{scraped, target("kube-state-metrics", "/kube-state-metrics", served, nil),
+		target("agents", "/agents/"+agentsNode, served, map[string]string{"node": agentsNode}),
 		target("renamed", "/agents/"+renamedNode, served, map[string]string{"node": renamedNode})}
 	guards := monitors(c.T)[1].Spec.PodMetricsEndpoints[0]
 	for _, p := range costedPods {
 		if p.node == sidecarsNode || p.lies != "" {
-			job := target("guard-"+p.name, "/guards/"+p.name, served, map[string]string{"node": p.node, "namespace": p.namespace, "pod": p.name, "container": "gpuslice-guard"})
+			job := target("guard-"+p.name, "/guards/"+p.name, served,
+				map[string]string{"node": p.node, "namespace": p.namespace, "pod": p.name, "container": "gpuslice-guard"})
 			job["honor_labels"], job["metric_relabel_configs"] = guards.HonorLabels, natives(guards.MetricRelabelings)
 			jobs = append(jobs, job)
 		}
 	}
-	config := map[string]any{"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}, "scrape_configs": jobs}
+	config := map[string]any{"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+		"scrape_configs": jobs}
 	if ours {
 		rules, err := filepath.Abs(shipped + "opencost.yaml")
 		c.Must(err)
@@ -331,8 +340,10 @@ func (c *pricedCluster) start(program string, ours bool) *openCost {
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
 	_, port, _ := net.SplitHostPort(address)
-	cmd.Env = []string{"HOME=" + dir, "KUBERNETES_PORT=set", "KUBECONFIG=" + c.Server.Kubeconfig, "PROMETHEUS_SERVER_ENDPOINT=http://" + o.address, "API_PORT=" + port,
-		"CONFIG_PATH=" + dir, "USE_CUSTOM_PROVIDER=true", "CLUSTER_ID=test", "CACHE_WARMING_ENABLED=false", "CLOUD_COST_ENABLED=false", "CUSTOM_COST_ENABLED=false"}
+	cmd.Env = []string{"HOME=" + dir, "KUBERNETES_PORT=set", "KUBECONFIG=" + c.Server.Kubeconfig,
+		"PROMETHEUS_SERVER_ENDPOINT=http://" + o.address, "API_PORT=" + port,
+		"CONFIG_PATH=" + dir, "USE_CUSTOM_PROVIDER=true", "CLUSTER_ID=test", "CACHE_WARMING_ENABLED=false",
+		"CLOUD_COST_ENABLED=false", "CUSTOM_COST_ENABLED=false"}
 	ended, err := child.Start(cmd)
 	c.Must(err)
 	c.Cleanup(func() {
@@ -356,7 +367,8 @@ func (c charge) gpus() float64 { return c.GPUCost / gpuPrice / c.Minutes * 60 }
 // compute asks OpenCost for what the time costs.
 func (o *openCost) compute(from, to time.Time, aggregate string) map[string]charge {
 	o.Helper()
-	query := url.Values{"window": {from.UTC().Format(time.RFC3339) + "," + to.UTC().Format(time.RFC3339)}, "resolution": {"5s"}, "aggregate": {aggregate}}
+	query := url.Values{"window": {from.UTC().Format(time.RFC3339) + "," + to.UTC().Format(time.RFC3339)},
+		"resolution": {"5s"}, "aggregate": {aggregate}}
 	response, err := http.Get(o.api + "/allocation/compute?" + query.Encode())
 	if err != nil {
 		o.Fatal(err)

@@ -37,7 +37,8 @@ type relabeling struct {
 // native is the same in that of Prometheus.
 func (r relabeling) native() map[string]any {
 	out := map[string]any{}
-	for key, value := range map[string]string{"action": r.Action, "regex": r.Regex, "target_label": r.TargetLabel, "replacement": r.Replacement} {
+	for key, value := range map[string]string{"action": r.Action, "regex": r.Regex,
+		"target_label": r.TargetLabel, "replacement": r.Replacement} {
 		if value != "" {
 			out[key] = value
 		}
@@ -76,8 +77,11 @@ func configuration(t *testing.T, kubeconfig string) string {
 		}
 		for _, e := range m.Spec.PodMetricsEndpoints {
 			jobs = append(jobs, map[string]any{
-				"job_name": m.Metadata.Namespace + "/" + m.Metadata.Name, "metrics_path": e.Path, "honor_labels": e.HonorLabels, "sample_limit": m.Spec.SampleLimit,
-				"kubernetes_sd_configs": []any{discovery}, "relabel_configs": relabelings(m, e.Port, e.Relabelings), "metric_relabel_configs": natives(e.MetricRelabelings),
+				"job_name": m.Metadata.Namespace + "/" + m.Metadata.Name, "metrics_path": e.Path,
+				"honor_labels": e.HonorLabels, "sample_limit": m.Spec.SampleLimit,
+				"kubernetes_sd_configs":  []any{discovery},
+				"relabel_configs":        relabelings(m, e.Port, e.Relabelings),
+				"metric_relabel_configs": natives(e.MetricRelabelings),
 			})
 		}
 	}
@@ -99,7 +103,8 @@ func relabelings(m podMonitor, port string, own []relabeling) []map[string]any {
 	const meta = "__meta_kubernetes_pod_"
 	all := []relabeling{{Action: "drop", SourceLabels: []string{meta + "phase"}, Regex: "(Failed|Succeeded)"}}
 	for name, value := range m.Spec.Selector.MatchLabels {
-		all = append(all, relabeling{Action: "keep", SourceLabels: []string{meta + "label_" + strings.NewReplacer(".", "_", "/", "_").Replace(name)}, Regex: value})
+		all = append(all, relabeling{Action: "keep",
+			SourceLabels: []string{meta + "label_" + strings.NewReplacer(".", "_", "/", "_").Replace(name)}, Regex: value})
 	}
 	if port != "" {
 		all = append(all, relabeling{Action: "keep", SourceLabels: []string{meta + "container_port_name"}, Regex: port})

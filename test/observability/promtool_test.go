@@ -39,7 +39,8 @@ func TestPromtool(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml", "opencost.yaml"}, {"test", "rules", "test.yaml", "opencost_test.yaml"}} {
+		for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml", "opencost.yaml"},
+			{"test", "rules", "test.yaml", "opencost_test.yaml"}} {
 			cmd := exec.CommandContext(t.Context(), bin["promtool"], args...)
 			cmd.Dir = dir
 			if out, err := cmd.CombinedOutput(); err != nil {

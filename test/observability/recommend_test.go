@@ -61,7 +61,9 @@ func wave(low, high float64) func(float64) float64 {
 
 // agentOf are labels of a container as a Prometheus has them that keeps its own.
 func agentOf(namespace, pod string) string {
-	return fmt.Sprintf(`namespace="gpuslice-system",pod="agent-x2x2x",exported_namespace=%q,exported_pod=%q,exported_container="main",device="GPU-1",node="n1"`, namespace, pod)
+	return fmt.Sprintf(
+		`namespace="gpuslice-system",pod="agent-x2x2x",exported_namespace=%q,exported_pod=%q,exported_container="main",device="GPU-1",node="n1"`,
+		namespace, pod)
 }
 
 func dcgmOf(pod, device, instance string) string {
@@ -114,22 +116,26 @@ func recordedFleet() (all []metric) {
 	add("gpuslice_guard_memory_used_bytes", agentOf("team-a", "both-7f9c6d5b4-bbcdf"), always(wave(3*gib, 5*gib)))
 	agent("engine-7f9c6d5b4-bbcdf", 20*gib, always(constant(18*gib)))
 	for _, name := range []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"} {
-		add(name, `namespace="team-a",pod="engine-7f9c6d5b4-bbcdf",model_name="m"`, always(func(h float64) float64 { return 0.25 + math.Floor(math.Min(h, 50))/100 }))
+		add(name, `namespace="team-a",pod="engine-7f9c6d5b4-bbcdf",model_name="m"`,
+			always(func(h float64) float64 { return 0.25 + math.Floor(math.Min(h, 50))/100 }))
 	}
 	// DCGM: two exporters for one device, a device that two pods share, and one without a pod.
 	for _, instance := range []string{"10.0.0.1:9400", "10.0.0.2:9400"} {
 		add("DCGM_FI_DEV_FB_USED", dcgmOf("train-0", "GPU-7", instance), always(func(h float64) float64 { return wave(20_000, 30_000)(h) }))
-		add("DCGM_FI_DEV_FB_FREE", dcgmOf("train-0", "GPU-7", instance), always(func(h float64) float64 { return 80_000 - wave(20_000, 30_000)(h) }))
+		add("DCGM_FI_DEV_FB_FREE", dcgmOf("train-0", "GPU-7", instance),
+			always(func(h float64) float64 { return 80_000 - wave(20_000, 30_000)(h) }))
 	}
 	for _, pod := range []string{"shared-0", "beside-0"} {
 		add("DCGM_FI_DEV_FB_USED", dcgmOf(pod, "GPU-8", "10.0.0.1:9400"), always(constant(30_000)))
 	}
-	add("DCGM_FI_DEV_FB_USED", strings.ReplaceAll(dcgmOf("nvidia-dcgm-exporter-x2x2x", "GPU-9", "10.0.0.1:9400"), "team-c", "gpu-operator"), always(constant(0)))
+	add("DCGM_FI_DEV_FB_USED",
+		strings.ReplaceAll(dcgmOf("nvidia-dcgm-exporter-x2x2x", "GPU-9", "10.0.0.1:9400"), "team-c", "gpu-operator"), always(constant(0)))
 	// kube-state-metrics: a container that the kernel killed, and the owners of pods.
 	agent("killed-bbcdf", 16*gib, always(wave(3*gib, 5*gib)))
 	state := `namespace="team-a",pod="killed-bbcdf"`
 	add("kube_pod_container_status_last_terminated_reason", state+`,container="main",reason="OOMKilled"`, between(30, 99, constant(1)))
-	add("kube_pod_container_status_last_terminated_reason", `namespace="team-a",pod="web0-7f9c6d5b4-bbcdf",container="main",reason="Error"`, between(30, 99, constant(1)))
+	add("kube_pod_container_status_last_terminated_reason",
+		`namespace="team-a",pod="web0-7f9c6d5b4-bbcdf",container="main",reason="Error"`, between(30, 99, constant(1)))
 	add("kube_pod_owner", state+`,owner_kind="DaemonSet",owner_name="killed"`, always(constant(1)))
 	return all
 }
@@ -167,7 +173,8 @@ func backfill(t *testing.T, promtool string, all []metric, end time.Time) (data 
 func createBlocks(t *testing.T, promtool, path string) (data string) {
 	t.Helper()
 	data = filepath.Join(filepath.Dir(path), "data")
-	out, err := exec.CommandContext(t.Context(), promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=48h", path, data).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet",
+		"--max-block-duration=48h", path, data).CombinedOutput()
 	if err != nil {
 		t.Fatalf("promtool: %v\n%s", err, out)
 	}
@@ -203,7 +210,8 @@ func rangeAnswer(t *testing.T, all []metric) (path string) {
 // run runs the command at a time, and returns what it prints.
 func run(ctx context.Context, at time.Time, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
-	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return at }}
+	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" },
+		Now: func() time.Time { return at }}
 	cmd := recommend.New(s)
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -251,7 +259,8 @@ func TestRecommend(t *testing.T) {
 		checkFleet(t, got)
 		t.Run("behind a login", func(t *testing.T) { behindLogin(t, p.address, got) })
 		t.Run("that is canceled", func(t *testing.T) { canceled(t, p.address) })
-		few := startPrometheus(t, bin["prometheus"], "{}", "--storage.tsdb.path="+copies[0], "--storage.tsdb.retention.time=100d", "--query.max-samples=300")
+		few := startPrometheus(t, bin["prometheus"], "{}", "--storage.tsdb.path="+copies[0],
+			"--storage.tsdb.retention.time=100d", "--query.max-samples=300")
 		few.ready()
 		t.Run("with few samples", func(t *testing.T) {
 			again, err := recommended(t.Context(), "--prometheus", "http://"+few.address, "--since", "3d")
@@ -278,7 +287,8 @@ func failing(t *testing.T, program, data string) {
 		{"away", "127.0.0.1:1", "connection refused; is it running"},
 		{"not Prometheus' API", least.address + "/graph", "is it the address of Prometheus?"},
 	} {
-		if _, err := recommended(t.Context(), "--prometheus", "http://"+c.address, "--since", "3d"); err == nil || !slices.ContainsFunc(strings.Split(c.want, "|"), func(want string) bool { return strings.Contains(err.Error(), want) }) {
+		if _, err := recommended(t.Context(), "--prometheus", "http://"+c.address, "--since", "3d"); err == nil ||
+			!slices.ContainsFunc(strings.Split(c.want, "|"), func(want string) bool { return strings.Contains(err.Error(), want) }) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		} else {
 			t.Log(err)
@@ -298,7 +308,8 @@ func compareItems(t *testing.T, got, want map[string]map[string]any) {
 		if hours := g["hours"].(float64) - w["hours"].(float64); math.Abs(hours) > 3 {
 			t.Errorf("%s has %g hours more", name, hours)
 		}
-		for _, field := range []string{"namespace", "kind", "container", "pods", "peak", "slice", "device", "verdict", "marks", "size", "coverage", "holdsForHours", "basis", "events", "engineCacheUse"} {
+		for _, field := range []string{"namespace", "kind", "container", "pods", "peak", "slice", "device", "verdict", "marks", "size",
+			"coverage", "holdsForHours", "basis", "events", "engineCacheUse"} {
 			if !reflect.DeepEqual(g[field], w[field]) {
 				t.Errorf("%s: %s is %v, and %v of the other source", name, field, g[field], w[field])
 			}
@@ -313,7 +324,8 @@ func compareItems(t *testing.T, got, want map[string]map[string]any) {
 func checkFleet(t *testing.T, got map[string]map[string]any) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"web0": "over-requested", "killed": "at-risk", "failing": "at-risk", "engine": "takes-what-is-given", "shared": "unknown", "beside": "unknown", "train": "over-requested",
+		"web0": "over-requested", "killed": "at-risk", "failing": "at-risk", "engine": "takes-what-is-given",
+		"shared": "unknown", "beside": "unknown", "train": "over-requested",
 	} {
 		if got[name]["verdict"] != want {
 			t.Errorf("%s is %v, want %s", name, got[name], want)
@@ -323,7 +335,8 @@ func checkFleet(t *testing.T, got map[string]map[string]any) {
 		workload, field string
 		want            any
 	}{
-		{"failing", "events", map[string]any{"nearLimit": 10.0, "terminated": 2.0}}, {"engine", "engineCacheUse", 0.75}, {"spike", "peak", "9Gi"}, {"killed", "kind", "DaemonSet"}, {"gone", "pods", 0.0}, {"train", "device", "80000Mi"}, {"rolled", "pods", 1.0},
+		{"failing", "events", map[string]any{"nearLimit": 10.0, "terminated": 2.0}}, {"engine", "engineCacheUse", 0.75}, {"spike", "peak", "9Gi"},
+		{"killed", "kind", "DaemonSet"}, {"gone", "pods", 0.0}, {"train", "device", "80000Mi"}, {"rolled", "pods", 1.0},
 	} {
 		if !reflect.DeepEqual(got[c.workload][c.field], c.want) {
 			t.Errorf("%s: %s is %v, want %v", c.workload, c.field, got[c.workload][c.field], c.want)
@@ -361,13 +374,15 @@ func behindLogin(t *testing.T, address string, want map[string]map[string]any) {
 		{[]string{"--prometheus-ca", authority, "--prometheus-token-file", wrong}, "401 Unauthorized: it wants a login"},
 		{[]string{"--prometheus-ca", token}, "no PEM certificate"},
 	} {
-		if _, err := recommended(t.Context(), append(c.args, "--prometheus", server.URL)...); err == nil || !slices.ContainsFunc(strings.Split(c.want, "|"), func(want string) bool { return strings.Contains(err.Error(), want) }) {
+		if _, err := recommended(t.Context(), append(c.args, "--prometheus", server.URL)...); err == nil ||
+			!slices.ContainsFunc(strings.Split(c.want, "|"), func(want string) bool { return strings.Contains(err.Error(), want) }) {
 			t.Errorf("%v: error %v, want %q", c.args, err, c.want)
 		} else {
 			t.Log(err)
 		}
 	}
-	got, err := recommended(t.Context(), "--prometheus", server.URL, "--prometheus-ca", authority, "--prometheus-token-file", token, "--since", "3d")
+	got, err := recommended(t.Context(), "--prometheus", server.URL, "--prometheus-ca", authority,
+		"--prometheus-token-file", token, "--since", "3d")
 	if err != nil {
 		t.Fatal(err)
 	}

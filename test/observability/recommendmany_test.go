@@ -37,7 +37,8 @@ func TestRecommendMany(t *testing.T) {
 	writeMany(t, path)
 	p := startPrometheus(t, bin["prometheus"], "{}", "--storage.tsdb.path="+createBlocks(t, bin["promtool"], path))
 	p.ready()
-	cmd := exec.CommandContext(t.Context(), command, "recommend", "--prometheus", "http://"+p.address, "--since", fmt.Sprintf("%dh", manyHours), "-o", "csv")
+	cmd := exec.CommandContext(t.Context(), command, "recommend", "--prometheus", "http://"+p.address,
+		"--since", fmt.Sprintf("%dh", manyHours), "-o", "csv")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	began := time.Now()

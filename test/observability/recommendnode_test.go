@@ -48,7 +48,8 @@ func TestRecommendOnNode(t *testing.T) {
 			}
 			history = append(history, metric{all[0].Labels["__name__"], strings.Join(labels, ","), always(constant(all[0].Points[0].Value))})
 		}
-		second := startPrometheus(t, program, config, "--storage.tsdb.path="+backfill(t, filepath.Join(box.Dir(), promtoolFile), history, time.Now()))
+		second := startPrometheus(t, program, config,
+			"--storage.tsdb.path="+backfill(t, filepath.Join(box.Dir(), promtoolFile), history, time.Now()))
 		second.await(used)
 		args := []string{"serve", "-n", "sizing", "--prometheus", "http://" + second.address, "--since", "3d", "-o"}
 		size := sizeOf(t, args)

@@ -16,7 +16,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/report"
 )
 
-// measuredDevices are series of three nodes, of which OpenCost has prices of two, of one for the second half of the day; and of a guard whose pod lies.
+// measuredDevices are series of three nodes, of which OpenCost has prices of two, of one for the second half of the day; and of a guard
+// whose pod lies.
 func measuredDevices() (all []metric) {
 	add := func(name, labels string, at func(float64) (float64, bool)) {
 		all = append(all, metric{name, labels, at})
@@ -36,7 +37,8 @@ func measuredDevices() (all []metric) {
 	container("agent", "a", "n1", 20, 10, 0, math.Inf(1), "GPU-1")
 	container("agent", "b", "n1", 40, 8, 24, 46, "GPU-1", "GPU-2")
 	seen := func(node string, from, to float64) {
-		add("gpuslice_agent_device_memory_bytes", fmt.Sprintf(`node=%q,model="NVIDIA L4",device="GPU-1"`, node), between(from, to, constant(24*gib)))
+		add("gpuslice_agent_device_memory_bytes",
+			fmt.Sprintf(`node=%q,model="NVIDIA L4",device="GPU-1"`, node), between(from, to, constant(24*gib)))
 	}
 	priced := func(node string, from, count float64) {
 		of := fmt.Sprintf(`instance=%q,node=%q,job="opencost"`, node, node)
@@ -52,7 +54,8 @@ func measuredDevices() (all []metric) {
 	priced("n3", 46, 2)
 	// A pod's own: a larger GPU than the agent reports, another one, and a slice of a GPU that it does not use.
 	for _, d := range []string{"GPU-1", "GPU-0"} {
-		add("gpuslice_guard_device_memory_bytes", fmt.Sprintf(`namespace="liar",pod="p",node="n1",model="NVIDIA A100-SXM4-80GB",device=%q`, d), always(constant(1e18)))
+		add("gpuslice_guard_device_memory_bytes",
+			fmt.Sprintf(`namespace="liar",pod="p",node="n1",model="NVIDIA A100-SXM4-80GB",device=%q`, d), always(constant(1e18)))
 	}
 	container("guard", "liar", "n1", 80, 80, 0, math.Inf(1), "GPU-1", "GPU-0")
 	return all
@@ -66,7 +69,8 @@ func TestReportDevices(t *testing.T) {
 		bin := programs(t)
 		data := backfill(t, bin["promtool"], measuredDevices(), fleetEnd)
 		fewer := copyOf(t, data)
-		for name, flags := range map[string][]string{"whole days": {"--storage.tsdb.path=" + data}, "few samples": {"--storage.tsdb.path=" + fewer, "--query.max-samples=3000"}} {
+		for name, flags := range map[string][]string{"whole days": {"--storage.tsdb.path=" + data},
+			"few samples": {"--storage.tsdb.path=" + fewer, "--query.max-samples=3000"}} {
 			p := startPrometheus(t, bin["prometheus"], "{}", append(flags, "--storage.tsdb.retention.time=100d")...)
 			p.ready()
 			got, err := costs(t, "http://"+p.address)
@@ -74,7 +78,8 @@ func TestReportDevices(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			want := map[string]float64{
-				"nodes/n1/devices/GPU-1 a used": 7.20, "nodes/n1/devices/GPU-1 a unused": 7.20, "nodes/n1/devices/GPU-1 b used": 2.88, "nodes/n1/devices/GPU-1 b unused": 11.52, "nodes/n1/devices/GPU-1  idle": 28.80,
+				"nodes/n1/devices/GPU-1 a used": 7.20, "nodes/n1/devices/GPU-1 a unused": 7.20, "nodes/n1/devices/GPU-1 b used": 2.88,
+				"nodes/n1/devices/GPU-1 b unused": 11.52, "nodes/n1/devices/GPU-1  idle": 28.80,
 				"nodes/n1/devices/GPU-2 b used": 2.88, "nodes/n1/devices/GPU-2 b unused": 11.52, "nodes/n1/devices/GPU-2  idle": 43.20,
 				"nodes/n2/devices/GPU-1 c used": 1.05, "nodes/n2/devices/GPU-1  idle": 3.15, "nodes/n2/unseen  unread": 12.60,
 				"nodes/n3/devices/GPU-1 e used": 2.10, "nodes/n3/devices/GPU-1  idle": 6.30, "nodes/n3/unseen  unread": 8.40,
@@ -97,13 +102,16 @@ func TestReportDevices(t *testing.T) {
 func costs(t *testing.T, address string) (map[string]float64, error) {
 	t.Helper()
 	charges := filepath.Join(t.TempDir(), "charges.yaml")
-	if err := os.WriteFile(charges, []byte("provider: a\naccount: b\ncurrency: EUR\nprices: opencost\ndevices: [{pool: a100, count: 2, price: 2.40}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(charges,
+		[]byte("provider: a\naccount: b\ncurrency: EUR\nprices: opencost\ndevices: [{pool: a100, count: 2, price: 2.40}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Now: func() time.Time { return fleetEnd }}
+	s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" },
+		Now: func() time.Time { return fleetEnd }}
 	cmd := report.New(s)
-	cmd.SetArgs([]string{"--since", "2026-09-20", "--until", "2026-09-21", "-o", "focus", "--by", "device", "--used", "--charges", charges, "--prometheus", address})
+	cmd.SetArgs([]string{"--since", "2026-09-20", "--until", "2026-09-21", "-o", "focus", "--by", "device",
+		"--used", "--charges", charges, "--prometheus", address})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		return nil, err

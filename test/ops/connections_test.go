@@ -37,9 +37,11 @@ func TestIdleConnections(t *testing.T) {
 		})
 		others.end()
 		peak := memory(t, pid, "VmHWM")
-		t.Logf("%d idle connections, opened in %s, and %d slow bodies: at most %d MiB; %d others, p99 %s", idle, opened.Round(time.Millisecond), slow, peak>>20, others.count(), brief(quantile(others.times, 99)))
+		t.Logf("%d idle connections, opened in %s, and %d slow bodies: at most %d MiB; %d others, p99 %s", idle, opened.Round(time.Millisecond),
+			slow, peak>>20, others.count(), brief(quantile(others.times, 99)))
 		figure("connections", "idle ones, slow bodies; most memory", "%d, %d; %d MiB", idle, slow, peak>>20)
-		figure("connections", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
+		figure("connections", "others meanwhile; p50, p99", "%d; %s, %s", others.count(),
+			brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
 		if text := others.failures(); text != "" {
 			t.Errorf("others:\n%s", text)
 		}
@@ -96,7 +98,8 @@ func (l *lab) slowBodies(n int) int {
 		if err != nil {
 			continue
 		}
-		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", server.PathMutatePods)
+		_, err = fmt.Fprintf(c,
+			"POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", server.PathMutatePods)
 		if err != nil {
 			continue
 		}

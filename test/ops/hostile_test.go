@@ -43,7 +43,8 @@ func hostile() map[string]string {
 	inside := func(field, item string) string { return filled(one+`,"`+field+`":[`, item, `]}]}}`) }
 	beside := func(field, item string) string { return filled(one+`}],"`+field+`":[`, item, `]}}`) }
 	noted := func(field string) string {
-		return filled(`{"metadata":{"name":"x","annotations":{"`+field+`":"`, `[{`, `"},"labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a"}]}}`)
+		return filled(`{"metadata":{"name":"x","annotations":{"`+field+`":"`, `[{`,
+			`"},"labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a"}]}}`)
 	}
 	all := map[string]string{
 		"containers that ask for nothing": containers(`{},`),
@@ -53,8 +54,9 @@ func hostile() map[string]string {
 		"objects in objects":              filled(asks, `{"a":`, ``),
 		"lists in lists":                  filled(asks, `[`, ``),
 		"fields that nobody knows":        filled(one+`}],"x":[`, `{},`, `]}}`),
-		"fields of managers":              filled(`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"},"managedFields":[`, `{},`, `]},"spec":{"containers":[]}}`),
-		"numbers that are long":           filled(one+`}],"priority":`, `9`, `}}`),
+		"fields of managers": filled(`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"},"managedFields":[`,
+			`{},`, `]},"spec":{"containers":[]}}`),
+		"numbers that are long": filled(one+`}],"priority":`, `9`, `}}`),
 	}
 	for _, field := range []string{"env", "envFrom", "volumeMounts", "ports", "args"} {
 		item := `{},`
@@ -105,7 +107,8 @@ func (c caller) ask(ctx context.Context, path string, body []byte) (int, *admiss
 	if err != nil || response.StatusCode != http.StatusOK {
 		return response.StatusCode, nil, err
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil || answer.Response.UID != types.UID("705ab4f5-6393-11e8-b7cc-42010a800002") {
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil ||
+		answer.Response.UID != types.UID("705ab4f5-6393-11e8-b7cc-42010a800002") {
 		return 0, nil, fmt.Errorf("read answer %.100q: %v", text, err)
 	}
 	return response.StatusCode, answer.Response, nil
@@ -159,9 +162,11 @@ func TestHostileReviews(t *testing.T) {
 				told = append(told, fmt.Sprintf("%d: %d", code, n))
 			}
 		}
-		t.Logf("%d hostile reviews, %d at once, answered %v; at most %d MiB; %d others, p99 %s", attack.count(), atOnce, told, peak>>20, others.count(), brief(quantile(others.times, 99)))
+		t.Logf("%d hostile reviews, %d at once, answered %v; at most %d MiB; %d others, p99 %s", attack.count(), atOnce, told, peak>>20,
+			others.count(), brief(quantile(others.times, 99)))
 		figure("hostile reviews", "reviews of 4 MiB, at once; most memory", "%d, %d; %d MiB", attack.count(), atOnce, peak>>20)
-		figure("hostile reviews", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
+		figure("hostile reviews", "others meanwhile; p50, p99", "%d; %s, %s", others.count(),
+			brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
 		if text := attack.failures(); text != "" {
 			t.Errorf("hostile reviews were not answered:\n%s", text)
 		}

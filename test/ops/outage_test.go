@@ -79,7 +79,8 @@ func (l *lab) onlySlicesWait(t *testing.T, how string, up time.Duration) {
 		return ""
 	})
 	down := l.added(t, "down")
-	t.Logf("a slice is denied after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up", brief(took), brief(down), brief(up))
+	t.Logf("a slice is denied after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up",
+		brief(took), brief(down), brief(up))
 	figure("everything down", how+": denial after, added to others", "%s, %s", brief(took), brief(down))
 	for _, namespace := range []string{metav1.NamespaceSystem, system, exempt} {
 		if _, err := l.dryRun(t.Context(), namespace, slice()); err != nil {

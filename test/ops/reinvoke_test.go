@@ -24,16 +24,19 @@ func (l *lab) reinvoke() {
 	s.StartTLS()
 	l.t.Cleanup(s.Close)
 	l.must(l.Server.SetEndpoints(l.t.Context(), "default", name, s.Listener.Addr().String()))
-	_, err = l.Server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(l.t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "changes.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: team}},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: l.Server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
-		}},
-	}, metav1.CreateOptions{})
+	_, err = l.Server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(l.t.Context(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "changes.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: team}},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: l.Server.CA(),
+					Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+			}},
+		}, metav1.CreateOptions{})
 	l.must(err)
 	eventually(l.t, settles, "ours is asked again", func() string {
 		before := l.calls().made
@@ -76,7 +79,8 @@ func changes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	asked.Response = &admissionv1.AdmissionResponse{UID: asked.Request.UID, Allowed: true, Patch: patch, PatchType: new(admissionv1.PatchTypeJSONPatch)}
+	asked.Response = &admissionv1.AdmissionResponse{UID: asked.Request.UID, Allowed: true,
+		Patch: patch, PatchType: new(admissionv1.PatchTypeJSONPatch)}
 	asked.Request = nil
 	_ = json.NewEncoder(w).Encode(asked)
 }

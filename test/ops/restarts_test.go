@@ -32,9 +32,11 @@ func TestRestarts(t *testing.T) {
 		l.leaving.Wait()
 		load.end()
 		told, took := l.calls().since(before), time.Since(begin)
-		t.Logf("%d restarts in %s: %.0f calls, %.0f unanswered; %d pods, p99 %s", done, took.Round(time.Second), told.made, told.unanswered, load.count(), brief(quantile(load.times, 99)))
+		t.Logf("%d restarts in %s: %.0f calls, %.0f unanswered; %d pods, p99 %s", done, took.Round(time.Second), told.made,
+			told.unanswered, load.count(), brief(quantile(load.times, 99)))
 		figure("rolling restarts", "restarts, calls, failed", "%d, %.0f, %.0f", done, told.made, told.unanswered)
-		figure("rolling restarts", "pods judged a second; p50, p99", "%.0f; %s, %s", float64(load.count())/took.Seconds(), brief(quantile(load.times, 50)), brief(quantile(load.times, 99)))
+		figure("rolling restarts", "pods judged a second; p50, p99", "%.0f; %s, %s", float64(load.count())/took.Seconds(),
+			brief(quantile(load.times, 50)), brief(quantile(load.times, 99)))
 		if text := load.failures(); text != "" || told.unanswered > 0 {
 			t.Errorf("%.0f calls were not answered; pods that failed:\n%s", told.unanswered, text)
 		}

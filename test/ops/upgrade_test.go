@@ -59,8 +59,10 @@ func overAndBack(t *testing.T, name, from, to string) {
 		}
 	}
 	told := l.calls().since(before)
-	t.Logf("over and back: %.0f calls, %.0f unanswered; %d dry runs, %d lives of pods; promises by version: %v", told.made, told.unanswered, loads[0].count(), loads[1].count(), lives.versions)
-	figure("upgrade, "+name, "calls, failed; lives of pods, failed", "%.0f, %.0f; %d, %d", told.made, told.unanswered, loads[1].count(), len(loads[1].failed))
+	t.Logf("over and back: %.0f calls, %.0f unanswered; %d dry runs, %d lives of pods; promises by version: %v", told.made, told.unanswered,
+		loads[0].count(), loads[1].count(), lives.versions)
+	figure("upgrade, "+name, "calls, failed; lives of pods, failed", "%.0f, %.0f; %d, %d", told.made,
+		told.unanswered, loads[1].count(), len(loads[1].failed))
 	if told.unanswered > 0 {
 		t.Errorf("%.0f calls were not answered", told.unanswered)
 	}
@@ -100,7 +102,8 @@ func (l *lives) one(ctx context.Context) error {
 			return fmt.Errorf("after patch %s: %w", patch, err)
 		}
 	}
-	_, err = pods.Patch(ctx, p.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"2Gi"}}}`), metav1.PatchOptions{})
+	_, err = pods.Patch(ctx, p.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"2Gi"}}}`), metav1.PatchOptions{})
 	if err == nil {
 		return errors.New("a slice was made larger by a label")
 	}

@@ -98,7 +98,8 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 		Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}
 	meta := metav1.ObjectMeta{Name: configured, Annotations: annotations}
 	mutating := func(name string) admissionv1.MutatingWebhook {
-		return admissionv1.MutatingWebhook{Name: name, ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+		return admissionv1.MutatingWebhook{Name: name, ClientConfig: calls(server.PathMutatePods),
+			Rules: rules, FailurePolicy: &fail, SideEffects: &none,
 			MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &wait}
 	}
 	api := l.server.Client.AdmissionregistrationV1()
@@ -110,8 +111,10 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 	}
 	_, err = api.ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: meta,
-		Webhooks: []admissionv1.ValidatingWebhook{{Name: "three.gpuslice.dev", ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail,
-			SideEffects: &none, MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &wait}},
+		Webhooks: []admissionv1.ValidatingWebhook{{Name: "three.gpuslice.dev",
+			ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail,
+			SideEffects: &none, MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
+			TimeoutSeconds: &wait}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

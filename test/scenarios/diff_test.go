@@ -125,7 +125,8 @@ func TestMutatedPod(t *testing.T) {
 		name, diff, want, problem string
 	}{
 		{name: "an empty diff leaves the pod", want: pod},
-		{name: "a line is added", diff: "@@ -3,2 +3,3 @@\n spec:\n+  hostIPC: true\n   nodeName: node\n", want: "metadata:\n  name: a\nspec:\n  hostIPC: true\n  nodeName: node\n"},
+		{name: "a line is added", diff: "@@ -3,2 +3,3 @@\n spec:\n+  hostIPC: true\n   nodeName: node\n",
+			want: "metadata:\n  name: a\nspec:\n  hostIPC: true\n  nodeName: node\n"},
 		{name: "a hunk without context", diff: "@@ -4,0 +5 @@\n+status: {}\n", want: pod + "status: {}\n"},
 		{name: "a line is removed", diff: "@@ -4 +3,0 @@\n-  nodeName: node\n", want: "metadata:\n  name: a\nspec:\n"},
 		{name: "another pod", diff: "@@ -3 +3 @@\n-status:\n+spec:\n", problem: "line 3 is not"},

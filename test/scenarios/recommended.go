@@ -27,7 +27,8 @@ func recommended(data []byte) (all []advice.Recommendation, err error) {
 		if w.Namespace == "" {
 			w.Namespace = Namespace
 		}
-		r := advice.Recommendation{Container: advice.Container{Namespace: w.Namespace, Owner: advice.Owner{Kind: w.Kind, Name: w.Name}, Container: w.Container},
+		r := advice.Recommendation{Container: advice.Container{Namespace: w.Namespace, Owner: advice.Owner{Kind: w.Kind, Name: w.Name},
+			Container: w.Container},
 			Verdict: w.Verdict, Hours: w.Hours, Slice: api.MiB(w.SliceMiB)}
 		for i, coverage := range advice.Coverages {
 			r.Sizes[i] = api.MiB(w.SizesMiB[fmt.Sprint(coverage)])

@@ -17,7 +17,8 @@ func Told(d policies.Decision) string {
 			if len(c.Tiers) > 0 {
 				tiers = strings.Trim(fmt.Sprint(c.Tiers), "[]")
 			}
-			fmt.Fprintf(&b, "%s: %s of %s by %s; enforced by: %s\n", c.Name, c.Memory, cmp.Or(d.Promise.Containers[i].Resource, d.Promise.Containers[i].Template), d.Planned.Strategy, tiers)
+			fmt.Fprintf(&b, "%s: %s of %s by %s; enforced by: %s\n", c.Name, c.Memory,
+				cmp.Or(d.Promise.Containers[i].Resource, d.Promise.Containers[i].Template), d.Planned.Strategy, tiers)
 		}
 		for _, note := range d.Planned.Notes {
 			fmt.Fprintf(&b, "note: %s\n", note)

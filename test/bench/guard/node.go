@@ -34,7 +34,8 @@ func (k *kit) node(ctx context.Context, pods int, d time.Duration) error {
 	for _, by := range []struct {
 		name  string
 		start func(context.Context, int, string) (guards []*exec.Cmd, stop func(), err error)
-	}{{"one agent", k.startAgent("hold 4GiB")}, {"one agent, near the limits", k.startAgent("hold 8000MiB")}, {"as many sidecars", k.startSidecars}} {
+	}{{"one agent", k.startAgent("hold 4GiB")},
+		{"one agent, near the limits", k.startAgent("hold 8000MiB")}, {"as many sidecars", k.startSidecars}} {
 		trace := filepath.Join(k.dir, "calls of "+by.name)
 		guards, stop, err := by.start(ctx, pods, trace)
 		if err == nil {
@@ -85,7 +86,8 @@ func (k *kit) watch(name string, guards []*exec.Cmd, trace string, d time.Durati
 		return err
 	}
 	calls := bytes.Count(callsAfter, []byte("\n")) - bytes.Count(callsBefore, []byte("\n"))
-	fmt.Printf("%-37s %.0f MiB, %.2f %% of a core, %.0f NVML calls a second\n", name, mib, 100*float64(after-before)/float64(took), float64(calls)/took.Seconds())
+	fmt.Printf("%-37s %.0f MiB, %.2f %% of a core, %.0f NVML calls a second\n", name, mib,
+		100*float64(after-before)/float64(took), float64(calls)/took.Seconds())
 	return nil
 }
 
@@ -159,8 +161,10 @@ func (k *kit) startAgentOver(ctx context.Context, script string, pods int, trace
 	if err := clientcmd.WriteToFile(written, config); err != nil {
 		return nil, stop, err
 	}
-	agent := exec.CommandContext(ctx, k.agent, "--node", nodeName, "--kubeconfig", config, "--nvml-library", k.library, "--proc-dir", root, "--listen", "127.0.0.1:0", "--log-level", "error")
-	agent.Env = append(append(os.Environ(), traced(trace)), n.Environment(fakegpu.Config{Devices: nodeDevices, Fault: fakegpu.Fault{Usage: "own", Memory: 160 * fakegpu.GiB}})...)
+	agent := exec.CommandContext(ctx, k.agent, "--node", nodeName, "--kubeconfig", config, "--nvml-library", k.library, "--proc-dir", root,
+		"--listen", "127.0.0.1:0", "--log-level", "error")
+	agent.Env = append(append(os.Environ(), traced(trace)),
+		n.Environment(fakegpu.Config{Devices: nodeDevices, Fault: fakegpu.Fault{Usage: "own", Memory: 160 * fakegpu.GiB}})...)
 	agent.Stderr = os.Stderr
 	if err := agent.Start(); err != nil {
 		return nil, stop, err
@@ -188,8 +192,10 @@ func promised(uid, id string) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"namespace": "team-a", "name": "pod-" + uid[:8], "uid": uid, "annotations": map[string]any{api.AnnotationPromise: string(text)}},
-		"spec":     map[string]any{"nodeName": nodeName},
-		"status":   map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{"name": "trainer", "containerID": "containerd://" + id}}},
+		"metadata": map[string]any{"namespace": "team-a", "name": "pod-" + uid[:8], "uid": uid,
+			"annotations": map[string]any{api.AnnotationPromise: string(text)}},
+		"spec": map[string]any{"nodeName": nodeName},
+		"status": map[string]any{"phase": "Running",
+			"containerStatuses": []any{map[string]any{"name": "trainer", "containerID": "containerd://" + id}}},
 	}}
 }

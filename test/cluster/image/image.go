@@ -86,6 +86,7 @@ func (i Image) pack(dir string) (oci.Built, error) {
 		return oci.Built{}, fmt.Errorf("pack image %s: %w", i.Name, err)
 	}
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	made, err := oci.Image(oci.Config{Platform: platform, Entrypoint: i.Entrypoint, Env: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/"}, i.Env...)}, layer)
+	made, err := oci.Image(oci.Config{Platform: platform, Entrypoint: i.Entrypoint,
+		Env: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/"}, i.Env...)}, layer)
 	return oci.Built{Platform: platform, Image: made}, err
 }

@@ -41,7 +41,8 @@ func TestInitContainer(t *testing.T) {
 		t.Parallel()
 		n := node(t)
 		const name = "example.test/shared"
-		p, err := n.StartPlugin("shared", "-resource="+name, "-replicas=1", "-env=SHARE=yes", "-mount="+n.Dir+"/pki:/share:ro", "-device=/dev/zero:/dev/fake0")
+		p, err := n.StartPlugin("shared", "-resource="+name, "-replicas=1", "-env=SHARE=yes",
+			"-mount="+n.Dir+"/pki:/share:ro", "-device=/dev/zero:/dev/fake0")
 		if err != nil {
 			t.Fatal(err)
 		}

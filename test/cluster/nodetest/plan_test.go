@@ -87,7 +87,8 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range pods {
-			create(t, n, podName(i), corev1.PodSpec{Containers: []corev1.Container{asking(container("main", "echo $NVIDIA_VISIBLE_DEVICES; sleep 600"), shared)}})
+			create(t, n, podName(i),
+				corev1.PodSpec{Containers: []corev1.Container{asking(container("main", "echo $NVIDIA_VISIBLE_DEVICES; sleep 600"), shared)}})
 		}
 		await(t, "pods that run or cannot be scheduled", func() bool {
 			running, waiting := 0, 0
@@ -130,8 +131,10 @@ func demand(t *testing.T, file string, pods int) {
 	}
 	memory := f.Nodes[0].GPUs.Memory
 	for i := range pods {
-		f.Pods = append(f.Pods, fleet.Pod{Namespace: "default", Name: podName(i), Phase: corev1.PodPending, Requests: fleet.Resources{"nvidia.com/gpu": 1},
-			Slices: []fleet.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1, Memory: memory / 10 * 9 / 4, Strategy: "time-slicing"}}})
+		f.Pods = append(f.Pods,
+			fleet.Pod{Namespace: "default", Name: podName(i), Phase: corev1.PodPending, Requests: fleet.Resources{"nvidia.com/gpu": 1},
+				Slices: []fleet.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1,
+					Memory: memory / 10 * 9 / 4, Strategy: "time-slicing"}}})
 	}
 	f.Sort()
 	var b bytes.Buffer

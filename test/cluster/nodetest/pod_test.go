@@ -77,7 +77,8 @@ func TestSidecar(t *testing.T) {
 		})
 		awaitPhase(t, n, "order", corev1.PodSucceeded)
 		status := get(t, n, "order").Status
-		guard, second, main := status.InitContainerStatuses[0].State.Terminated, status.InitContainerStatuses[1].State.Terminated, status.ContainerStatuses[0].State.Terminated
+		guard, second, main := status.InitContainerStatuses[0].State.Terminated,
+			status.InitContainerStatuses[1].State.Terminated, status.ContainerStatuses[0].State.Terminated
 		if guard == nil || second == nil || main == nil {
 			t.Fatalf("not all containers have ended: %+v", status)
 		}
@@ -99,10 +100,13 @@ func TestProbe(t *testing.T) {
 		sidecar := container("guard", "exec sleep 1000")
 		sidecar.RestartPolicy = &always
 		sidecar.LivenessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3, ProbeHandler: corev1.ProbeHandler{
-			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "[ -e /tmp/told ] || { echo > /tmp/told; echo ended python: 9.1Gi of 8Gi; exit 1; }"}}}}
-		create(t, n, "told", corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("main", "exec sleep 1000")}})
+			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c",
+				"[ -e /tmp/told ] || { echo > /tmp/told; echo ended python: 9.1Gi of 8Gi; exit 1; }"}}}}
+		create(t, n, "told",
+			corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("main", "exec sleep 1000")}})
 		await(t, "event with what the probe said", func() bool {
-			events, err := n.Client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=told,reason=Unhealthy"})
+			events, err := n.Client.CoreV1().Events("default").List(t.Context(),
+				metav1.ListOptions{FieldSelector: "involvedObject.name=told,reason=Unhealthy"})
 			return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "ended python: 9.1Gi of 8Gi")
 		})
 		if restarts := get(t, n, "told").Status.InitContainerStatuses[0].RestartCount; restarts != 0 {

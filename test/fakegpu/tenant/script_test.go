@@ -22,7 +22,8 @@ func TestParse(t *testing.T) {
 			{"what it is", []string{"device 1.0", "node t7", "kind M+C", "ignore-term", "fork-on-term 1MiB", "exit-after 3s"},
 				script{device: "1.0", node: "t7", kind: "M+C", ignoreTerm: true, forkOnTerm: 1, exitAfter: 3 * time.Second}},
 			{"attacks", []string{"occupy 9 connect 1.2.3.4:80 fifo /a/b chroot /proc end-first-thread"}, script{kind: "C",
-				steps: []step{{do: "occupy", count: 9}, {do: "connect", text: "1.2.3.4:80"}, {do: "fifo", text: "/a/b"}, {do: "chroot", text: "/proc"}, {do: "end-first-thread"}}}},
+				steps: []step{{do: "occupy", count: 9}, {do: "connect", text: "1.2.3.4:80"}, {do: "fifo", text: "/a/b"},
+					{do: "chroot", text: "/proc"}, {do: "end-first-thread"}}}},
 			{"every other step", []string{"spike 9GiB 500ms wait 1s fork 2 4GiB say crossed reexec leave"}, script{kind: "C",
 				steps: []step{{do: "spike", amount: 9216, length: 500 * time.Millisecond}, {do: "wait", length: time.Second},
 					{do: "fork", count: 2, amount: 4096}, {do: "say", text: "crossed"}, {do: "reexec"}, {do: "leave"}}}},
@@ -48,7 +49,8 @@ func TestParse(t *testing.T) {
 
 	t.Run("rejects what it does not know", func(t *testing.T) {
 		t.Parallel()
-		for _, args := range []string{"dance", "hold", "hold 4", "hold -1GiB", "hold 1KiB", "hold 99999GiB", "wait soon", "say", "fork two 1GiB"} {
+		for _, args := range []string{"dance", "hold", "hold 4", "hold -1GiB", "hold 1KiB",
+			"hold 99999GiB", "wait soon", "say", "fork two 1GiB"} {
 			if s, err := parse(strings.Fields(args)); err == nil {
 				t.Errorf("%q is read as %+v", args, s)
 			}

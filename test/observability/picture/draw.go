@@ -53,10 +53,12 @@ func Draw(b Board, source Source, from, to time.Time, caption string) (string, e
 		if err != nil {
 			return "", err
 		}
-		c.panel(p, series, rect{float64(g.X * cellWidth), float64(g.Y*cellHeight + 40), float64(g.W*cellWidth - gap), float64(g.H*cellHeight - gap)})
+		c.panel(p, series,
+			rect{float64(g.X * cellWidth), float64(g.Y*cellHeight + 40), float64(g.W*cellWidth - gap), float64(g.H*cellHeight - gap)})
 	}
 	top := &canvas{}
-	top.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" fill="#333">`, 24*cellWidth, bottom*cellHeight+44)
+	top.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" fill="#333">`,
+		24*cellWidth, bottom*cellHeight+44)
 	top.add(`<rect width="100%%" height="100%%" fill="#f4f5f5"/>`)
 	top.text(8, 24, `font-size="18" font-weight="bold"`, b.Title)
 	top.text(110, 24, `fill="#666"`, caption)
@@ -91,7 +93,8 @@ func (c *canvas) bars(p Panel, series []named, r rect) {
 		y := r.y + float64(i)*row
 		width := (r.w - label - 60) * last(s) / max(most, 1e-12)
 		c.text(r.x, y+row*0.65, "", s.name)
-		c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, r.x+label, y+row*0.15, max(width, 1), row*0.7, colours[i%len(colours)])
+		c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, r.x+label,
+			y+row*0.15, max(width, 1), row*0.7, colours[i%len(colours)])
 		c.text(r.x+label+width+6, y+row*0.65, "", say(p.Fields.Defaults.Unit, last(s)))
 	}
 }

@@ -34,7 +34,8 @@ func TestDraw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"one &lt;figure&gt;", ">3.22e+09<", ">a row<", ">train held<", ">train over time<", ">4Gi<", "<polygon", ">1m0s<"} {
+		for _, want := range []string{"one &lt;figure&gt;", ">3.22e+09<", ">a row<", ">train held<",
+			">train over time<", ">4Gi<", "<polygon", ">1m0s<"} {
 			if !strings.Contains(svg, want) {
 				t.Errorf("no %q in\n%s", want, svg)
 			}

@@ -14,7 +14,8 @@ import (
 func (w *World) observe(s guard.Sample) {
 	for _, id := range []string{"gpu0", "gpu1"} {
 		d := device(s, id)
-		for _, c := range append(slices.Clone(w.limits.Containers), w.rest("debug", guard.UnnamedContainer, id), w.rest(guard.UnnamedContainer, "debug", id)) {
+		for _, c := range append(slices.Clone(w.limits.Containers),
+			w.rest("debug", guard.UnnamedContainer, id), w.rest(guard.UnnamedContainer, "debug", id)) {
 			at := place{c.Name, id}
 			r := w.runs[at]
 			switch {

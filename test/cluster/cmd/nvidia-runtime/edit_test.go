@@ -11,7 +11,9 @@ import (
 
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	s := settings{Mounts: []mount{{Source: "/fake/lib.so", Destination: "/lib/lib.so"}, {Source: "/state", Destination: "/state", Writable: true}}, Env: []string{"FAKE=1"}}
+	s := settings{Mounts: []mount{{Source: "/fake/lib.so", Destination: "/lib/lib.so"},
+		{Source: "/state", Destination: "/state", Writable: true}},
+		Env: []string{"FAKE=1"}}
 	const (
 		plain = `{"process":{"env":["A=b"%s],"oomScoreAdj":1000},"mounts":[],"linux":{"resources":{"memory":{"limit":9223372036854771712}}}}`
 		given = `{"process":{"env":["A=b"%s,"FAKE=1"],"oomScoreAdj":1000},"mounts":[` +
@@ -30,7 +32,8 @@ func TestEdit(t *testing.T) {
 		{"none is nothing", `,"NVIDIA_VISIBLE_DEVICES=none"`, false},
 		{"an empty value is nothing", `,"NVIDIA_VISIBLE_DEVICES="`, false},
 		{"the last of two values counts", `,"NVIDIA_VISIBLE_DEVICES=all","NVIDIA_VISIBLE_DEVICES=void"`, false},
-		{"without the capability utility there is no management library", `,"NVIDIA_VISIBLE_DEVICES=all","NVIDIA_DRIVER_CAPABILITIES=compute"`, false},
+		{"without the capability utility there is no management library",
+			`,"NVIDIA_VISIBLE_DEVICES=all","NVIDIA_DRIVER_CAPABILITIES=compute"`, false},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -52,7 +55,9 @@ func TestEdit(t *testing.T) {
 
 func TestEditByCDI(t *testing.T) {
 	t.Parallel()
-	s := settings{Mounts: []mount{{Source: "/fake/lib.so", Destination: "/lib/lib.so", Driver: true}, {Source: "/state", Destination: "/state"}}, Env: []string{"FAKE=1"}}
+	s := settings{Mounts: []mount{{Source: "/fake/lib.so", Destination: "/lib/lib.so", Driver: true},
+		{Source: "/state", Destination: "/state"}},
+		Env: []string{"FAKE=1"}}
 	const container = `{"process":{"env":["NVIDIA_VISIBLE_DEVICES=void"%s]},"mounts":[%s],"linux":{"devices":[{"path":"/dev/%s"},{"path":"/dev/nvidiactl"}]}}`
 	const state = `{"destination":"/state","source":"/state","type":"bind","options":["rbind","ro","nosuid","nodev"]}`
 	for name, tt := range map[string]struct{ node, env, mounts string }{
@@ -95,7 +100,8 @@ func TestCreates(t *testing.T) {
 		bundle string
 		want   bool
 	}{
-		{"create names its bundle", []string{"--root", "/r", "--log-format", "json", "create", "--bundle", "/b", "--pid-file", "/p", "id"}, "/b", true},
+		{"create names its bundle", []string{"--root", "/r", "--log-format", "json", "create", "--bundle", "/b", "--pid-file", "/p", "id"},
+			"/b", true},
 		{"the bundle may stand in one word", []string{"run", "--bundle=/b", "id"}, "/b", true},
 		{"without one it is the working folder", []string{"create", "id"}, ".", true},
 		{"other commands make nothing", []string{"--root", "/r", "kill", "id", "9"}, ".", false},
@@ -116,7 +122,8 @@ func TestMountPerNamespace(t *testing.T) {
 	t.Run("a mount may differ from namespace to namespace", func(t *testing.T) {
 		t.Parallel()
 		s := settings{Mounts: []mount{{Source: "/gpus/{namespace}/one", Destination: "/gpu"}}}
-		got, err := edit([]byte(`{"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},"annotations":{"io.kubernetes.cri.sandbox-namespace":"team-a"}}`), s)
+		got, err := edit(
+			[]byte(`{"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},"annotations":{"io.kubernetes.cri.sandbox-namespace":"team-a"}}`), s)
 		if err != nil {
 			t.Fatal(err)
 		}

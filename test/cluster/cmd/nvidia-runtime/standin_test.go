@@ -48,7 +48,8 @@ func TestEditStandIn(t *testing.T) {
 func TestAboutContainer(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
-	served := corev1.Container{Name: "served", Ports: []corev1.ContainerPort{{ContainerPort: 8000}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 9000, Protocol: corev1.ProtocolTCP}}}
+	served := corev1.Container{Name: "served", Ports: []corev1.ContainerPort{{ContainerPort: 8000},
+		{ContainerPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 9000, Protocol: corev1.ProtocolTCP}}}
 	spec := corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "before"}, {Name: "beside", RestartPolicy: &always}},
 		Containers:     []corev1.Container{served, {Name: "quiet"}},

@@ -16,7 +16,8 @@ func Unpack(ctx context.Context, dir string, names ...string) error {
 	if err := os.MkdirAll(filepath.Join(dir, archives, "partial"), 0o755); err != nil {
 		return fmt.Errorf("make folder for packages: %w", err)
 	}
-	install := append([]string{"--yes", "--download-only", "--no-install-recommends", "-o", "Dir::Cache::archives=" + filepath.Join(dir, archives),
+	install := append([]string{"--yes", "--download-only", "--no-install-recommends", "-o",
+		"Dir::Cache::archives=" + filepath.Join(dir, archives),
 		"-o", "Debug::NoLocking=true", "install"}, names...)
 	return unpack(ctx, dir, archives, install)
 }
