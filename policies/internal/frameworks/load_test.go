@@ -2,12 +2,12 @@ package frameworks
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -15,15 +15,16 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("are sound", func(t *testing.T) {
 		t.Parallel()
-		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "lmdeploy", "ollama", "paddle", "pytorch", "ray", "sglang",
-			"tensorflow", "tensorrt-llm", "tgi", "triton", "vllm"}
-		if diff := cmp.Diff(want, Names()); diff != "" {
-			t.Errorf("names (-want +got):\n%s", diff)
-		}
+		read := []string{"profiles/" + pid1File}
 		for _, p := range table {
+			read = append(read, "profiles/"+p.Name+".yaml")
 			if len(p.Sources) == 0 {
 				t.Errorf("%s names no source", p.Name)
 			}
+		}
+		slices.Sort(read)
+		if there, err := filepath.Glob("profiles/*"); err != nil || !slices.Equal(there, read) {
+			t.Errorf("the files are %v, and read are profiles of %v: %v", there, read, err)
 		}
 		for _, name := range reservedVariables() {
 			if strings.HasPrefix(name, "NVIDIA_") || strings.HasPrefix(name, "CUDA_MPS_") {
