@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
@@ -172,7 +173,7 @@ func TestParseErrors(t *testing.T) {
 			{"a class of a class", head + "classes: {a: {memory: 1Gi, class: replica}}\n",
 				`classes[a].class: Invalid value: "replica": a class does not refer to another; accepted: memory or fraction`},
 			{"an unknown spelling", head + "accept: [hamy]\n",
-				`accept[0]: Unsupported value: "hamy": supported values: "fractional-quantity", "shared-name", "aliyun", "gke", "hami", "kai", "koordinator", "kubeshare", "nos", "nvidia", "tensor-fusion", "tkestack", "vgpu-manager", "volcano"`},
+				`accept[0]: Unsupported value: "hamy": supported values: "` + strings.Join(spellings.Names(), `", "`) + `"`},
 			{"an unknown tier", head + "minimumEnforcement: kernel\n",
 				`minimumEnforcement: Unsupported value: "kernel": supported values: "none", "framework", "guard", "mps", "driver", "hardware"`},
 			{"an unknown tier that is to be proven", head + "minimumEnforcement: {tier: kernel, proven: true}\n",
