@@ -15,6 +15,8 @@ const (
 	MaxUnits    = 1 << 20 // of a pool on a node
 
 	maxText    = 4 << 10
+	maxName    = 253
+	maxSlices  = 64      // of a pod: so many containers may have one
 	maxAllGPUs = 1 << 18 // and as many times eight units
 )
 
@@ -74,8 +76,8 @@ func checkName(what string, names ...string) error {
 		return fmt.Errorf("a %s without a name", what)
 	}
 	for _, name := range names {
-		if len(name) > 253 {
-			return fmt.Errorf("%s %.60q...: a name of %d bytes, at most 253", what, name, len(name))
+		if len(name) > maxName {
+			return fmt.Errorf("%s %.60q...: a name of %d bytes, at most %d", what, name, len(name), maxName)
 		}
 	}
 	return nil
@@ -106,6 +108,9 @@ func (n *Node) check() error {
 }
 
 func (p *Pod) check() error {
+	if len(p.Slices) > maxSlices {
+		return fmt.Errorf("pod %q: %d slices, at most %d", p.Name, len(p.Slices), maxSlices)
+	}
 	for i := range p.Slices {
 		s := &p.Slices[i]
 		if s.Fraction < 0 || s.Fraction > 1 {
@@ -113,7 +118,8 @@ func (p *Pod) check() error {
 		}
 		amounts := Resources{"count": s.Count, "memory": int64(s.Memory), "requested": int64(s.Requested),
 			"limit": int64(s.Limit), "compute": int64(s.Compute)}
-		if err := errors.Join(checkName("container of pod "+p.Name, s.Container), amounts.check("pod", p.Name)); err != nil {
+		if err := errors.Join(checkName("container of pod "+p.Name,
+			s.Container, s.Pool, s.Resource, string(s.Strategy), string(s.Tier), string(s.Observed)), amounts.check("pod", p.Name)); err != nil {
 			return err
 		}
 		for _, u := range s.Usage {

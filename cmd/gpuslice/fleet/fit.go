@@ -44,13 +44,38 @@ func (s size) part() float64 {
 	return max(float64(s.items)/maxPods, float64(s.bytes)/(room*maxBytes), float64(s.values)/(room*maxValues))
 }
 
-// slim leaves out of a pod what it demanded of a node, and reports whether there was anything.
-func (p *Pod) slim() bool {
-	if len(p.Labels)+len(p.NodeSelector)+len(p.Tolerations)+len(p.Spread) == 0 && p.Affinity == nil {
-		return false
-	}
+// slim leaves out of a pod what it demanded of a node, and what its author wrote at any length: requests that no node can fulfil, an
+// owner, slices of a promise that no build writes. It reports whether there was anything.
+func (p *Pod) slim(offered map[string]bool) bool {
+	some := len(p.Labels)+len(p.NodeSelector)+len(p.Tolerations)+len(p.Spread) > 0 || p.Affinity != nil
 	p.Labels, p.NodeSelector, p.Tolerations, p.Spread, p.Affinity = nil, nil, nil, nil, nil
-	return true
+	for name := range p.Requests {
+		if !offered[name] {
+			delete(p.Requests, name)
+			some = true
+		}
+	}
+	if len(p.Owner.Kind)+len(p.Owner.Name)+len(p.SchedulerName) > 3*maxName {
+		p.Owner, p.SchedulerName, some = Owner{}, "", true
+	}
+	if p.check() != nil {
+		p.Slices, some = nil, true
+	}
+	return some
+}
+
+// offered are the resources that nodes have.
+func (f *Fleet) offered() map[string]bool {
+	all := map[string]bool{}
+	for i := range f.Nodes {
+		for name := range f.Nodes[i].Allocatable {
+			all[name] = true
+		}
+	}
+	for i := range f.Pools {
+		all[f.Pools[i].Resource] = true
+	}
+	return all
 }
 
 // share is what the pods of a namespace take.
@@ -75,9 +100,10 @@ func (s *shares) Pop() any {
 	return last
 }
 
-// Fit leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large, and of
-// the namespace that takes most, those that hold none, and the largest, first. So one tenant's pods do not keep a snapshot from being
-// written. A pod that holds a node stays: a node without pods may be divided again. Fit adds notes to Unread, and returns them.
+// Fit leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large or says
+// what cannot be, and of the namespace that takes most, those that hold none, and the largest, first. So one tenant's pods do not keep a
+// snapshot from being written. A pod that holds a node stays: a node without pods may be divided again. Fit adds notes to Unread, and
+// returns them.
 func (f *Fleet) Fit() (notes []string) {
 	all := sizeOf(f.Pools)
 	all.add(sizeOf(f.Nodes))
@@ -85,10 +111,11 @@ func (f *Fleet) Fit() (notes []string) {
 	all.add(sizeOf(f.Unread))
 	all.items = 0
 	sizes, out, left, of := make([]size, len(f.Pods)), make([]bool, len(f.Pods)), map[string]int{}, map[string]*share{}
+	offered := f.offered()
 	holds := func(i int) bool { return f.Pods[i].Node != "" && !f.Pods[i].Over() }
 	// reduce reports whether a pod is left out, or slim.
 	reduce := func(i int) bool {
-		if out[i] = !holds(i); !out[i] && !f.Pods[i].slim() {
+		if out[i] = !holds(i); !out[i] && !f.Pods[i].slim(offered) {
 			return false
 		}
 		left[f.Pods[i].Namespace]++
@@ -103,7 +130,7 @@ func (f *Fleet) Fit() (notes []string) {
 			of[namespace] = &share{namespace: namespace}
 		}
 		sizes[i] = sizeOf(&f.Pods[i])
-		if sizes[i].bytes <= MaxItem || !reduce(i) {
+		if sizes[i].bytes <= MaxItem && f.Pods[i].check() == nil || !reduce(i) {
 			of[namespace].pods = append(of[namespace].pods, i)
 		}
 		of[namespace].add(sizes[i])
@@ -151,7 +178,7 @@ func (f *Fleet) Fit() (notes []string) {
 	namespaces := slices.SortedFunc(maps.Keys(left), func(a, b string) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
 	const named = 20
 	for _, namespace := range namespaces[:min(len(namespaces), named)] {
-		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, or its pods take most of what a snapshot can hold",
+		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, say what cannot be, or its pods take most of what a snapshot can hold",
 			namespace, left[namespace], MaxItem>>10))
 	}
 	if more := len(namespaces) - named; more > 0 {

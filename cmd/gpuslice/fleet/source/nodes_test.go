@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -215,3 +216,55 @@ func TestRunningPodsStay(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignRequests: a kubelet runs pods with extended resources that its node does not have, as many as their author names.
+func TestForeignRequests(t *testing.T) {
+	requests := corev1.ResourceList{"cpu": resource.MustParse("1")}
+	for i := range 3000 {
+		requests[corev1.ResourceName(fmt.Sprintf("%0100d.example.com/r", i))] = resource.MustParse("1")
+	}
+	with := maps.Clone(requests)
+	with["nvidia.com/gpu"] = resource.MustParse("1")
+	gpu := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	for name, c := range map[string]struct {
+		pods     int
+		requests corev1.ResourceList
+		owner    string
+		promise  string
+		gpus     int64
+	}{
+		"without GPUs":               {1, requests, "", "", 0},
+		"with GPUs":                  {1, with, "", "", 1},
+		"of a large owner":           {1, gpu, strings.Repeat("o", fleet.MaxItem), "", 1},
+		"with a promise of less":     {1, gpu, "", fmt.Sprintf(forged, promise.Version, "main", -1, "p"), 1},
+		"with a promise for no name": {1, gpu, "", fmt.Sprintf(forged, promise.Version, "", 1, "p"), 1},
+		"promised a large pool":      {2500, gpu, "", fmt.Sprintf(forged, promise.Version, "main", 1, strings.Repeat("p", 60_000)), 2500},
+	} {
+		r := &reader{out: fleet.New(time.Time{}), err: io.Discard, nodes: map[string]*fleet.Node{}}
+		n := r.node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": resource.MustParse("8")}}})
+		for i := range c.pods {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i),
+				Annotations: map[string]string{api.AnnotationPromise: c.promise}}, Spec: corev1.PodSpec{NodeName: "n"}}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: c.owner, Name: c.owner, Controller: new(true)}}
+			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: c.requests}}}
+			r.addPod(p)
+		}
+		r.out.Nodes = []fleet.Node{*n}
+		r.out.Fit()
+		if err := fleet.Write(io.Discard, r.out); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		gpus := int64(0)
+		for i := range r.out.Pods {
+			gpus += r.out.Pods[i].Requests["nvidia.com/gpu"]
+		}
+		if gpus != c.gpus || c.gpus == 0 && n.Others["cpu"] != 1000 {
+			t.Errorf("%s: %d GPUs are held, want %d; %v", name, gpus, c.gpus, n.Others)
+		}
+	}
+}
+
+// forged is a promise that no build writes: anybody can write one where no policy governs.
+const forged = `{"v":%d,"request":{"containers":[{"name":%[2]q,"resource":"r","gpus":1}]},"containers":[{"name":%[2]q,"count":1}],` +
+	`"planned":{"pool":%[4]q,"containers":[{"name":%[2]q,"compute":%[3]d}]}}`

@@ -44,6 +44,7 @@ func (r *reader) addPod(p *corev1.Pod) {
 		if n.Others == nil {
 			n.Others = fleet.Resources{}
 		}
+		maps.DeleteFunc(requests, func(name string, _ int64) bool { return n.Allocatable[name] == 0 }) // a kubelet runs such pods, too
 		n.Others.Plus(requests)
 		n.Others[string(corev1.ResourcePods)]++
 	}
