@@ -63,14 +63,14 @@ func (o *objects) readFiles(s cli.Streams, files []string) error {
 			}
 		}
 	}
-	if err := o.takeFound(installed.ScopeOf(nil, o.system)); err != nil {
+	if err := o.takeFound(installed.ScopeOf(nil, o.system), purposes{}); err != nil {
 		return fmt.Errorf("--against: %w", err)
 	}
 	return nil
 }
 
-// takeFound takes what is in tenants' namespaces last.
-func (o *objects) takeFound(scope installed.Scope) error {
+// takeFound takes what is in tenants' namespaces last, and for no purpose that DaemonSets of other namespaces have.
+func (o *objects) takeFound(scope installed.Scope, others purposes) error {
 	tenancy, known := o.tenancy(scope), purposes{}
 	for _, tenants := range []bool{false, true} {
 		for _, m := range o.found {
@@ -81,7 +81,7 @@ func (o *objects) takeFound(scope installed.Scope) error {
 				return fmt.Errorf("read ConfigMap %s/%s: %w", m.Namespace, m.Name, err)
 			}
 		}
-		known = purposes{plugin: o.plugin.today != nil, mig: o.mig.before != nil}
+		known = purposes{plugin: others.plugin || o.plugin.today != nil, mig: others.mig || o.mig.before != nil}
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (o *objects) readCluster(ctx context.Context, client kubernetes.Interface) 
 			}
 		}
 	}
-	return o.takeFound(scope)
+	return o.takeFound(scope, others)
 }
 
 func (o *objects) readPolicies(ctx context.Context, client kubernetes.Interface) error {

@@ -43,6 +43,10 @@ func TestTenantsPlugin(t *testing.T) {
 	held[2].(*corev1.Namespace).Labels = map[string]string{labelPodSecurity: "baseline"}
 	everywhere := configMap("gpuslice-system", "default", "policy.yaml", "apiVersion: gpuslice.dev/v1\n", policy.Labels)
 	broken := configMap("gpuslice-system", "default", "policy.yaml", "apiVersion: gpuslice.dev/v1\nno: 1\n", policy.Labels)
+	bare := pluginIn("nvidia")[0].(*appsv1.DaemonSet)
+	bare.Spec.Template.Spec.Volumes = nil
+	disguised := pluginIn("team")
+	disguised[0].(*appsv1.DaemonSet).Spec.Template.Spec.Containers[0].Name = "nvidia-mig-manager"
 	f := &demand.Fleet{Kinds: []demand.Kind{{}}}
 	p := &proposal.Plan{Next: &layout.Assignment{}}
 	for name, c := range map[string]struct {
@@ -52,6 +56,7 @@ func TestTenantsPlugin(t *testing.T) {
 		"beside NVIDIA's":                 {append(pluginIn("nvidia"), pluginIn("team")...), "nvidia/plugin", "team/nvidia-device-plugin"},
 		"alone":                           {pluginIn("team"), "team/plugin", ""},
 		"beside one that mounts nothing":  {append(pluginIn("team"), pluginIn("nvidia")[0]), "", "team/nvidia-device-plugin"},
+		"as another part of NVIDIA's":     {append(disguised, bare), "", ""},
 		"NVIDIA's under a default policy": {append(pluginIn("nvidia"), everywhere), "nvidia/plugin", ""},
 		"NVIDIA's under a broken policy":  {append(pluginIn("nvidia"), broken), "nvidia/plugin", "correct the policy"},
 		"NVIDIA's alone":                  {pluginIn("nvidia"), "nvidia/plugin", ""},
