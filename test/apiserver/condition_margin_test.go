@@ -22,7 +22,7 @@ var margin = "[" + strings.Repeat("1,", 82) + "1].all(a, [" + strings.Repeat("1,
 // Beyond the bound a pod that uses no GPU would be denied, and one with a hidden GPU admitted where the namespace fails open.
 func TestConditionCostMargin(t *testing.T) {
 	i := need(t)
-	const leftOut, beyond = "gpu-operator", "cost limit exceeded"
+	const leftOut, beyond = "nvidia-device-plugin", "cost limit exceeded"
 	if err := i.Server.Namespace(t.Context(), leftOut, nil); err != nil {
 		t.Fatal(err)
 	}
