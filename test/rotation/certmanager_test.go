@@ -21,6 +21,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -42,7 +43,7 @@ func (k kubelet) run(ctx context.Context, t *testing.T, l *lab) {
 	for n := 0; ; {
 		found, err := l.server.Client.CoreV1().Secrets(system).Get(ctx, mounted, metav1.GetOptions{})
 		if err == nil && !bytes.Equal(found.Data["tls.crt"], seen["tls.crt"]) && len(found.Data["ca.crt"]) > 0 {
-			if seen != nil && !pause(ctx, k.late) {
+			if seen != nil && !ticks.Sleep(ctx, k.late) {
 				return
 			}
 			seen, n = found.Data, n+1
@@ -51,20 +52,9 @@ func (k kubelet) run(ctx context.Context, t *testing.T, l *lab) {
 				return
 			}
 		}
-		if !pause(ctx, 100*time.Millisecond) {
+		if !ticks.Sleep(ctx, 100*time.Millisecond) {
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

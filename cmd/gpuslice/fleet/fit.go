@@ -100,58 +100,87 @@ func (s *shares) Pop() any {
 	return last
 }
 
+// fitting is a fleet on its way to what Read accepts.
+type fitting struct {
+	*Fleet
+	nodes, offered map[string]bool
+	sizes          []size         // of pods
+	all            size           // of the file
+	out            []bool         // pods that are left out
+	changed        map[string]int // pods that are left out or slim, by namespace
+}
+
 // Fit leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large or says
 // what cannot be, and of the namespace that takes most, those that hold none, and the largest, first. So one tenant's pods do not keep a
 // snapshot from being written. A pod that holds a node stays: a node without pods may be divided again. Fit adds notes to Unread, and
 // returns them.
 func (f *Fleet) Fit() (notes []string) {
-	all := sizeOf(f.Pools)
-	all.add(sizeOf(f.Nodes))
-	all.add(sizeOf(f.Quotas))
-	all.add(sizeOf(f.Unread))
-	all.items = 0
-	sizes, out, left, of := make([]size, len(f.Pods)), make([]bool, len(f.Pods)), map[string]int{}, map[string]*share{}
-	offered := f.offered()
-	holds := func(i int) bool { return f.Pods[i].Node != "" && !f.Pods[i].Over() }
-	// reduce reports whether a pod is left out, or slim.
-	reduce := func(i int) bool {
-		if out[i] = !holds(i); !out[i] && !f.Pods[i].slim(offered) {
-			return false
-		}
-		left[f.Pods[i].Namespace]++
-		if sizes[i] = (size{}); !out[i] {
-			sizes[i] = sizeOf(&f.Pods[i])
-		}
-		return true
+	x := &fitting{Fleet: f, nodes: map[string]bool{}, offered: f.offered(),
+		sizes: make([]size, len(f.Pods)), out: make([]bool, len(f.Pods)), changed: map[string]int{}}
+	for i := range f.Nodes {
+		x.nodes[f.Nodes[i].Name] = true
 	}
+	for _, other := range []any{f.Pools, f.Nodes, f.Quotas, f.Unread} {
+		x.all.add(sizeOf(other))
+	}
+	x.all.items = 0
+	x.shrink(x.shares())
+	kept := make([]Pod, 0, len(f.Pods))
 	for i := range f.Pods {
-		namespace := f.Pods[i].Namespace
-		if of[namespace] == nil {
-			of[namespace] = &share{namespace: namespace}
+		if !x.out[i] {
+			kept = append(kept, f.Pods[i])
 		}
-		sizes[i] = sizeOf(&f.Pods[i])
-		if sizes[i].bytes <= MaxItem && f.Pods[i].check() == nil || !reduce(i) {
-			of[namespace].pods = append(of[namespace].pods, i)
-		}
-		of[namespace].add(sizes[i])
-		all.add(sizes[i])
 	}
-	most := shares(slices.Collect(maps.Values(of)))
+	f.Pods = kept
+	notes = x.notes()
+	f.Unread = append(f.Unread, notes...)
+	return notes
+}
+
+// holds reports whether a pod holds a part of a node. Its author may have written the name of one that does not exist.
+func (x *fitting) holds(i int) bool { return x.nodes[x.Pods[i].Node] && !x.Pods[i].Over() }
+
+// reduce leaves a pod out, or makes it slim. It reports whether either could be done.
+func (x *fitting) reduce(i int) bool {
+	if x.out[i] = !x.holds(i); !x.out[i] && !x.Pods[i].slim(x.offered) {
+		return false
+	}
+	x.changed[x.Pods[i].Namespace]++
+	if x.sizes[i] = (size{}); !x.out[i] {
+		x.sizes[i] = sizeOf(&x.Pods[i])
+	}
+	return true
+}
+
+// shares reduces the pods that Read does not accept, whatever the others take, and returns what each namespace's then take.
+func (x *fitting) shares() (all shares) {
+	of := map[string]*share{}
+	for i := range x.Pods {
+		s := of[x.Pods[i].Namespace]
+		if s == nil {
+			s = &share{namespace: x.Pods[i].Namespace}
+			of[s.namespace], all = s, append(all, s)
+		}
+		x.sizes[i] = sizeOf(&x.Pods[i])
+		if x.sizes[i].bytes <= MaxItem && x.Pods[i].check() == nil || !x.reduce(i) {
+			s.pods = append(s.pods, i)
+		}
+		s.add(x.sizes[i])
+		x.all.add(x.sizes[i])
+	}
+	return all
+}
+
+// shrink reduces pods of the largest share until the file fits, or all are reduced.
+func (x *fitting) shrink(most shares) {
+	if x.all.part() <= 1 {
+		return
+	}
 	heap.Init(&most)
-	if all.part() > 1 {
-		for _, s := range most {
-			slices.SortFunc(s.pods, func(a, b int) int {
-				switch {
-				case holds(a) && !holds(b):
-					return -1
-				case holds(b) && !holds(a):
-					return 1
-				}
-				return cmp.Or(cmp.Compare(sizes[a].part(), sizes[b].part()), cmp.Compare(a, b))
-			})
-		}
+	for _, s := range most {
+		slices.SortFunc(s.pods, x.compare)
 	}
-	for all.part() > 1 && len(most) > 0 {
+	for x.all.part() > 1 && len(most) > 0 {
 		s := most[0]
 		if len(s.pods) == 0 {
 			heap.Pop(&most)
@@ -159,31 +188,39 @@ func (f *Fleet) Fit() (notes []string) {
 		}
 		i := s.pods[len(s.pods)-1]
 		s.pods = s.pods[:len(s.pods)-1]
-		before := sizes[i]
-		if reduce(i) {
-			s.subtract(before)
-			s.add(sizes[i])
-			all.subtract(before)
-			all.add(sizes[i])
+		before := x.sizes[i]
+		if x.reduce(i) {
+			for _, sum := range []*size{&s.size, &x.all} {
+				sum.subtract(before)
+				sum.add(x.sizes[i])
+			}
 			heap.Fix(&most, 0)
 		}
 	}
-	kept := make([]Pod, 0, len(f.Pods))
-	for i := range f.Pods {
-		if !out[i] {
-			kept = append(kept, f.Pods[i])
-		}
+}
+
+// compare orders pods: those that hold a node, then the others, each with the largest last.
+func (x *fitting) compare(a, b int) int {
+	switch {
+	case x.holds(a) && !x.holds(b):
+		return -1
+	case x.holds(b) && !x.holds(a):
+		return 1
 	}
-	f.Pods = kept
-	namespaces := slices.SortedFunc(maps.Keys(left), func(a, b string) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
+	return cmp.Or(cmp.Compare(x.sizes[a].part(), x.sizes[b].part()), cmp.Compare(a, b))
+}
+
+// notes name the namespaces of which most pods were changed.
+func (x *fitting) notes() (notes []string) {
+	namespaces := slices.SortedFunc(maps.Keys(x.changed),
+		func(a, b string) int { return cmp.Or(cmp.Compare(x.changed[b], x.changed[a]), cmp.Compare(a, b)) })
 	const named = 20
 	for _, namespace := range namespaces[:min(len(namespaces), named)] {
 		notes = append(notes, fmt.Sprintf("pods of namespace %s are left out, or without labels and constraints if they hold a node, the largest first (%d): they are larger than %d KiB, say what cannot be, or its pods take most of what a snapshot can hold",
-			namespace, left[namespace], MaxItem>>10))
+			namespace, x.changed[namespace], MaxItem>>10))
 	}
 	if more := len(namespaces) - named; more > 0 {
 		notes = append(notes, fmt.Sprintf("so are pods of %d more namespaces", more))
 	}
-	f.Unread = append(f.Unread, notes...)
 	return notes
 }

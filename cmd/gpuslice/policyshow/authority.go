@@ -21,7 +21,7 @@ func (d *documents) authority() (*config.Policy, error) {
 		if d.anyBroken() {
 			return nil, errUnknown
 		}
-		return config.NewBook(manifest.Governing(d.policies)).For(manifest.Namespace(d.namespace, d.labels)) //nolint:wrapcheck // it names the policies
+		return config.NewBook(manifest.Governing(d.policies)).For(manifest.Namespace(d.namespace, d.labels)) // the error names the policies
 	}
 	if d.stateUnread != nil && d.anyBroken() {
 		return nil, fmt.Errorf("%w, and its last good version may not be read: %w", errUnknown, d.stateUnread)

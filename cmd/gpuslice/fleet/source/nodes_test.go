@@ -199,6 +199,7 @@ func TestRunningPodsStay(t *testing.T) {
 		tolerations []corev1.Toleration
 	}{"one that is too large": {1, append(tolerations, tolerations...)}, "many": {200, tolerations}} {
 		r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+		r.out.Nodes = []fleet.Node{{Name: "n", Allocatable: fleet.Resources{"nvidia.com/gpu": 8}}}
 		for i := range c.pods {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i)},
 				Spec: corev1.PodSpec{Tolerations: c.tolerations, NodeName: "n"}}

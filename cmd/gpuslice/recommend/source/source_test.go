@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // pairs is what a series has: value at each hour of a day.
@@ -120,12 +119,11 @@ func TestRoom(t *testing.T) {
 	}
 	r, all, c := NewRecords(), map[int]int{}, crowd[int]{most: MaxSeries}
 	r.server = true
-	began := time.Now()
 	for n := range 2 * MaxSeries {
 		_ = fit(r, &c, all, fmt.Sprint(n%(MaxSeries/4)*(n/MaxSeries*3+1)), n)
 	}
-	if took := time.Since(began); took > time.Minute || c.all != MaxSeries {
-		t.Errorf("%d after %s", c.all, took)
+	if c.all != MaxSeries {
+		t.Errorf("%d series", c.all)
 	}
 }
 
