@@ -122,7 +122,7 @@ bench: cluster ## figures: deciding, pod creates with and without us, the comman
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|PartsOfASlice|CommandLineStart|WhatAReplicaUses)' -v
 
 plan-trace: ## GPUs and waiting pods of the trace openb by layout, and best fit against what its authors published, on TRACES=DIR
-	GPUSLICE_TRACES="$(abspath $(TRACES))" go test $(GOFLAGS) -count=1 -v -run '^TestTrace' ./cmd/gpuslice/plan
+	GPUSLICE_TRACES="$(abspath $(TRACES))" go test $(GOFLAGS) -count=1 -v -run '^TestTrace' ./cmd/gpuslice/fleet/plan
 
 backtest: ## how often recommended sizes are exceeded, on TRACES=DIR and on generated histories that are hard (JSON=FILE writes the figures)
 	go run $(GOFLAGS) ./test/backtest -traces "$(TRACES)" $(if $(JSON),-json "$(JSON)")
@@ -142,7 +142,7 @@ bench-scale: ## figures and curves: replicas beside generated clusters of up to 
 	GPUSLICE_TEST=long GPUSLICE_CURVES=growth.svg go test $(GOFLAGS) -count=1 -timeout 40m ./test/bench -run 'TestPrint(Scale|Largest|Ledgers)' -v
 
 bench-recommend: ## figures of recommend: 10,000 workloads of a month from files, 200,000 series from a real Prometheus; minutes, 3 GiB, 3 GB of disk
-	go test $(GOFLAGS) ./cmd/gpuslice/recommend -run "^$$" -bench Month -benchtime 1x
+	go test $(GOFLAGS) ./cmd/gpuslice/fleet/recommend -run "^$$" -bench Month -benchtime 1x
 	GPUSLICE_TEST=apiserver,long go test $(GOFLAGS) -count=1 -timeout 30m ./test/observability -run TestRecommendMany -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
@@ -66,7 +66,7 @@ func TestFleetOnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := fleet.Read(bytes.NewReader(golden))
+	want, err := inventory.Read(bytes.NewReader(golden))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func liveAnswer(t *testing.T, args string) string {
 }
 
 // ofCluster is a fleet as text, without what the API server of a test sets or cannot measure.
-func ofCluster(t *testing.T, f *fleet.Fleet) string {
+func ofCluster(t *testing.T, f *inventory.Fleet) string {
 	t.Helper()
 	f.Unread = nil
 	for i := range f.Pods {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 )
 
 // version is stamped at build time: -ldflags "-X main.version=v1.2.3".

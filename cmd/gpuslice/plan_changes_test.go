@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
@@ -19,8 +19,8 @@ import (
 // the A100 a MIG instance.
 func dividable(t *testing.T) string {
 	t.Helper()
-	f := fleet.New(now())
-	for _, p := range []fleet.Pool{
+	f := inventory.New(now())
+	for _, p := range []inventory.Pool{
 		{Name: "l4", Product: "NVIDIA-L4", DeviceMemory: 23034},
 		{Name: "a100", Product: "NVIDIA-A100-SXM4-80GB", DeviceMemory: 81920},
 	} {
@@ -31,16 +31,16 @@ func dividable(t *testing.T) string {
 			name := fmt.Sprintf("%s-%d", p.Name, i)
 			labels := map[string]string{"nvidia.com/gpu.product": p.Product, "nvidia.com/device-plugin.config": "any"}
 			f.Nodes = append(f.Nodes,
-				fleet.Node{Name: name, Labels: labels, GPUs: fleet.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
-					Allocatable: fleet.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, "nvidia.com/gpu": 1},
-					Offers:      []fleet.Offer{{Pool: p.Name, Units: 1}}})
+				inventory.Node{Name: name, Labels: labels, GPUs: inventory.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
+					Allocatable: inventory.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, "nvidia.com/gpu": 1},
+					Offers:      []inventory.Offer{{Pool: p.Name, Units: 1}}})
 			f.Pods = append(f.Pods,
-				fleet.Pod{Namespace: "team", Name: name, Node: name, Phase: corev1.PodRunning, Requests: fleet.Resources{"nvidia.com/gpu": 1},
-					Slices: []fleet.Slice{{Container: "main", Pool: p.Name, Resource: "nvidia.com/gpu", Count: 1, Memory: 5000, Strategy: strategy}}})
+				inventory.Pod{Namespace: "team", Name: name, Node: name, Phase: corev1.PodRunning, Requests: inventory.Resources{"nvidia.com/gpu": 1},
+					Slices: []inventory.Slice{{Container: "main", Pool: p.Name, Resource: "nvidia.com/gpu", Count: 1, Memory: 5000, Strategy: strategy}}})
 		}
 	}
 	var b bytes.Buffer
-	if err := fleet.Write(&b, f); err != nil {
+	if err := inventory.Write(&b, f); err != nil {
 		t.Fatal(err)
 	}
 	write(t, "fleet.json.gz", b.Bytes())

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )

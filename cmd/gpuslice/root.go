@@ -10,26 +10,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/audit"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/bypass"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/explain"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/lint"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/list"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/page"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyinit"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyshow"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policytest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/pools"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/recommend"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/report"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/snapshot"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/top"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/translate"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/versions"
@@ -94,11 +89,12 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s),
+	root.AddCommand(render.New(s), explain.New(s), list.New(s),
 		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
-		pools.New(s), quota.New(s), report.New(s), plan.New(s), recommend.New(s), audit.New(s), bypass.New(s),
+		pools.New(s), quota.New(s), audit.New(s), bypass.New(s),
 		doctor.New(s), doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s),
-		snapshot.New(s), page.New(s), uninstall.New(s), versions.New(s))
+		uninstall.New(s), versions.New(s))
+	root.AddCommand(fleet.New(s)...)
 	takeNoArguments(root)
 	referToExitCodes(root)
 	group(root)

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gpuslice/gpuslice/guard/cuda"
-	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/cmd/prove/cuda"
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 )
 
 // allocateCommand is the argument that makes the program one that allocates.

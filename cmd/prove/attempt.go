@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuslice/gpuslice/guard/cuda"
-	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/cmd/prove/cuda"
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 )
 
 // Exit codes.

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
-	"github.com/gpuslice/gpuslice/guard/proof"
 )
 
 // device is the tried device as NVML reports it.

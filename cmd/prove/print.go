@@ -6,8 +6,8 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/proof"
 )
 
 func printReport(out io.Writer, r proof.Report) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/proof"
 )
 
 // errNeighbors is returned where others may have memory of the device and nobody agreed to that.

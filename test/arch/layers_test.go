@@ -32,7 +32,6 @@ var policyLayers = layers{"policies", [][]string{
 		"policies/api",
 		"policies/claims",
 	},
-	{"policies/sizing/enginememory"},
 	{"policies/sizing"},
 	{"policies/sizing/advice"},
 	{
@@ -111,62 +110,68 @@ var webhookLayers = layers{"webhook", [][]string{
 	{"webhook"},
 }}
 
-// commandLayers go from what every command shares up to the commands, of which none imports another.
+// clientLayers go from what every command shares up to what a command does with a cluster.
+var clientLayers = layers{"cmd/client", [][]string{
+	{"cmd/client/cli"},
+	{
+		"cmd/client/freememory",
+		"cmd/client/kube",
+		"cmd/client/manifest",
+		"cmd/client/nvidia",
+		"cmd/client/record",
+	},
+	{"cmd/client/installed"},
+	{
+		"cmd/client/budget",
+		"cmd/client/clusters",
+	},
+	{"cmd/client/preview"},
+}}
+
+// commandLayers are the commands, of which none imports another.
 var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{
-		"cmd/gpuslice/cli",
-		"cmd/gpuslice/fleet",
-		"cmd/gpuslice/price",
+		"cmd/gpuslice/fleet/enginememory",
+		"cmd/gpuslice/fleet/inventory",
+		"cmd/gpuslice/fleet/price",
+		"cmd/gpuslice/fleet/scrape",
 	},
 	{
-		"cmd/gpuslice/freememory",
-		"cmd/gpuslice/manifest",
-		"cmd/gpuslice/nvidia",
-		"cmd/gpuslice/record",
-		"cmd/gpuslice/target/kube",
-	},
-	{
-		"cmd/gpuslice/page/draw",
-		"cmd/gpuslice/plan/demand",
-	},
-	{"cmd/gpuslice/plan/placement"},
-	{"cmd/gpuslice/plan/layout"},
-	{
-		"cmd/gpuslice/plan/openb",
-		"cmd/gpuslice/plan/proposal",
-		"cmd/gpuslice/plan/snapshot",
-	},
-	{"cmd/gpuslice/target/installed"},
-	{
-		"cmd/gpuslice/budget",
-		"cmd/gpuslice/scrape",
-		"cmd/gpuslice/target",
-	},
-	{"cmd/gpuslice/recommend/source"},
-	{
+		"cmd/gpuslice/fleet/draw",
+		"cmd/gpuslice/fleet/history",
+		"cmd/gpuslice/fleet/plan/demand",
 		"cmd/gpuslice/fleet/source",
-		"cmd/gpuslice/preview",
+	},
+	{"cmd/gpuslice/fleet/plan/placement"},
+	{"cmd/gpuslice/fleet/plan/layout"},
+	{
+		"cmd/gpuslice/fleet/plan/openb",
+		"cmd/gpuslice/fleet/plan/proposal",
+		"cmd/gpuslice/fleet/plan/snapshot",
+	},
+	{
+		"cmd/gpuslice/fleet/page",
+		"cmd/gpuslice/fleet/plan",
+		"cmd/gpuslice/fleet/recommend",
+		"cmd/gpuslice/fleet/report",
+		"cmd/gpuslice/fleet/snapshot",
+		"cmd/gpuslice/fleet/top",
 	},
 	{
 		"cmd/gpuslice/audit",
 		"cmd/gpuslice/bypass",
 		"cmd/gpuslice/doctor",
 		"cmd/gpuslice/explain",
+		"cmd/gpuslice/fleet",
 		"cmd/gpuslice/lint",
 		"cmd/gpuslice/list",
-		"cmd/gpuslice/page",
-		"cmd/gpuslice/plan",
 		"cmd/gpuslice/policyinit",
 		"cmd/gpuslice/policyshow",
 		"cmd/gpuslice/policytest",
 		"cmd/gpuslice/pools",
 		"cmd/gpuslice/quota",
-		"cmd/gpuslice/recommend",
 		"cmd/gpuslice/render",
-		"cmd/gpuslice/report",
 		"cmd/gpuslice/resign",
-		"cmd/gpuslice/snapshot",
-		"cmd/gpuslice/top",
 		"cmd/gpuslice/translate",
 		"cmd/gpuslice/uninstall",
 		"cmd/gpuslice/versions",
@@ -176,7 +181,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 
 func TestLayers(t *testing.T) {
 	packages := list(t)
-	for _, l := range []layers{policyLayers, webhookLayers, commandLayers} {
+	for _, l := range []layers{policyLayers, webhookLayers, clientLayers, commandLayers} {
 		t.Run(l.root, func(t *testing.T) {
 			for _, p := range packages {
 				if !within(p.ImportPath, l.root) {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/recommend/source"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
 	"github.com/gpuslice/gpuslice/policies/sizing"
 )
 
@@ -128,7 +128,7 @@ func readTrace(path string) (histories []*sizing.History, err error) {
 	if !isTrace(buffered) {
 		return nil, errNoTrace
 	}
-	records := source.NewRecords()
+	records := history.NewRecords()
 	if err := records.ReadCSV(buffered); err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/recommend"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/recommend"
 )
 
 // span is what the history of the fleet covers, at a sample each sampleStep.

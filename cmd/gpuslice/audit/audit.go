@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
@@ -50,14 +50,14 @@ const example = `  # may team-a go from audit to enforce?
 
 // options are the command's flags.
 type options struct {
-	target.Flags
+	clusters.Flags
 	all, includeEnforced, reports bool
 	output                        cli.Output
 }
 
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
-	o := options{Flags: target.Flags{Needed: true}}
+	o := options{Flags: clusters.Flags{Needed: true}}
 	cmd := &cobra.Command{
 		Use:     "audit [-n NAMESPACE | -A] [flags]",
 		Short:   "Preview what enforce would change in a namespace",
@@ -87,7 +87,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	c, err := target.Load(ctx, &o.Flags, &manifest.Reader{Stdin: s.In}, s)
+	c, err := clusters.Load(ctx, &o.Flags, &manifest.Reader{Stdin: s.In}, s)
 	if err != nil {
 		return err
 	}

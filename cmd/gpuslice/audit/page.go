@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 )
 

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	policyconfig "github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
@@ -51,7 +51,7 @@ func auditorOf(t *testing.T, of *pods) *auditor {
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	c := &target.Cluster{Book: policyconfig.NewBook([]*policyconfig.Policy{p}), Labels: map[string]map[string]string{"a": nil}}
+	c := &clusters.Cluster{Book: policyconfig.NewBook([]*policyconfig.Policy{p}), Labels: map[string]map[string]string{"a": nil}}
 	scope := installed.ScopeOf([]*admissionv1.MutatingWebhookConfiguration{{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
 		Webhooks:   []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", NamespaceSelector: &metav1.LabelSelector{}}},

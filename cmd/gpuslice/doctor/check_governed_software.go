@@ -3,7 +3,7 @@ package doctor
 import (
 	"slices"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // checkGovernedSoftware looks for NVIDIA's own DaemonSets in governed namespaces: their pods use devices that they do not

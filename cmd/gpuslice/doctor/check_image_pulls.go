@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
 )
 
 // alwaysPullImages is the admission plugin that sets the pull policy of every container, the guard's too.

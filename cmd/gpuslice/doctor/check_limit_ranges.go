@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // checkLimitRanges looks for LimitRanges that leave no room for the guard, and for those that give a GPU to pods that request none.

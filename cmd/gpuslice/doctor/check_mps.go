@@ -1,6 +1,6 @@
 package doctor
 
-import "github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+import "github.com/gpuslice/gpuslice/cmd/client/nvidia"
 
 // checkMPS looks for the daemon where nodes say that devices are shared by MPS: without one a client takes the whole
 // card, or does not start.

@@ -3,7 +3,7 @@ package doctor
 import (
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // maxMPSClients is how many clients one MPS daemon serves on a device.

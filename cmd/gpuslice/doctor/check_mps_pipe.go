@@ -6,7 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // Where an MPS daemon has its pipes.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // checkPlugin looks for NVIDIA's device plugin, and how it passes devices to containers.

@@ -6,7 +6,7 @@ import (
 
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // checkPluginConfig reads the device plugin's configurations as the plugin does: settings with which it does not start,

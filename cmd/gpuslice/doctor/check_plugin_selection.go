@@ -3,7 +3,7 @@ package doctor
 import (
 	"slices"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // labelPluginConfig selects a node's configuration of the device plugin.

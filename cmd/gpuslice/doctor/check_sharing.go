@@ -5,7 +5,7 @@ import (
 
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // checkSharing reads how the device plugin is configured to share devices. The check plugin-config covers the plugin's

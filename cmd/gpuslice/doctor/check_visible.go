@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // The toolkit's settings by which a pod can, or cannot, take devices beyond its request.

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/freememory"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/freememory"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/claims"
 )

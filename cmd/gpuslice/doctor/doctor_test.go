@@ -3,7 +3,7 @@ package doctor
 import (
 	"testing"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 )
 
 func TestExit(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/proofs"

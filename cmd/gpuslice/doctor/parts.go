@@ -5,8 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // parts are the DaemonSets that are a part of NVIDIA's.

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // limitedByDriver reports whether a container of a pod carries a variable of the driver's own limit.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 )
 
 // maxEvidence bounds the lines of evidence below one finding; -o json has all.

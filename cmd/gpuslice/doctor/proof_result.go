@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
-	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/record"
+	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/proofs"

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
 // Setting is one configuration of NVIDIA's software: a key of a ConfigMap, or a file.

@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -155,7 +155,7 @@ type explained struct {
 // document is -o json with files.
 type document struct {
 	cli.List[explained]
-	Pools []target.Pool `json:"pools"`
+	Pools []clusters.Pool `json:"pools"`
 }
 
 func documentOf(all *preview.Results) document {
@@ -174,7 +174,7 @@ func documentOf(all *preview.Results) document {
 		}
 		items = append(items, item)
 	}
-	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), target.PrintedPools(all.Cluster.Pools)}
+	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), clusters.PrintedPools(all.Cluster.Pools)}
 }
 
 // provenOn is the proof on a pool, or the reason why it counts no more; "": nothing was tried, or the user may not read

@@ -3,7 +3,7 @@ package explain
 import (
 	"slices"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -29,7 +29,7 @@ func pageOf(all *preview.Results, wide bool) *page {
 		}
 	}
 	if !p.Empty() {
-		p.pools(target.PrintedPools(all.Cluster.Pools))
+		p.pools(clusters.PrintedPools(all.Cluster.Pools))
 	}
 	return p
 }
@@ -190,7 +190,7 @@ func tiers(all []api.Tier) string {
 const shownNodes = 3
 
 // pools lists the known pools, whether or not a policy allows them.
-func (p *page) pools(pools []target.Pool) {
+func (p *page) pools(pools []clusters.Pool) {
 	if len(pools) > 0 && !p.wide {
 		return
 	}

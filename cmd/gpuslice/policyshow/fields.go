@@ -7,8 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 

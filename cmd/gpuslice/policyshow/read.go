@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 )
 
@@ -24,7 +24,7 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	if len(o.policies) > 0 {
 		return o.readFiles(s)
 	}
-	connection, err := target.Connect(&o.kube, s)
+	connection, err := clusters.Connect(&o.kube, s)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 )

@@ -1,6 +1,6 @@
 // Package policytest is the command that runs a user's own tests of policies: pods, and their expected results.
 //
-//	file -> test -> target.Load -> preview.Engine -> outcome, compared with what is wanted
+//	file -> test -> clusters.Load -> preview.Engine -> outcome, compared with what is wanted
 package policytest
 
 import (
@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 )
 
 const long = `Run your own tests of policies: pods, and what should become of them under policies and on nodes. It connects to no cluster.

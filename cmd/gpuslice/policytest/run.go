@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -44,7 +44,7 @@ type difference struct {
 }
 
 func (r *runner) run(ctx context.Context, t test) error {
-	flags := target.Flags{Policies: t.paths(t.Policies), Nodes: t.paths(t.Nodes), Namespaces: t.paths(t.Namespaces),
+	flags := clusters.Flags{Policies: t.paths(t.Policies), Nodes: t.paths(t.Nodes), Namespaces: t.paths(t.Namespaces),
 		Kube: kube.Flags{System: api.SystemNamespace}, GuardImage: t.GuardImage}
 	if !flags.FromFiles() {
 		r.errors = append(r.errors, manifest.Error{At: t.at, Err: errors.New("policies and nodes are missing: name their files")})
@@ -65,11 +65,11 @@ func (r *runner) run(ctx context.Context, t test) error {
 
 // load reads the files that a test names. Its problems are the error, so that the answer holds them and the other tests
 // go on.
-func (r *runner) load(ctx context.Context, flags *target.Flags) (*target.Cluster, error) {
+func (r *runner) load(ctx context.Context, flags *clusters.Flags) (*clusters.Cluster, error) {
 	var said bytes.Buffer
 	quiet := r.streams
 	quiet.Err = &said
-	cluster, err := target.Load(ctx, flags, r.input, quiet)
+	cluster, err := clusters.Load(ctx, flags, r.input, quiet)
 	if _, told := errors.AsType[cli.ExitError](err); told {
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(said.String()), "\n", "; "))
 	}

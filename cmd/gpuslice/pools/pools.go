@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
 )
 
 const long = `List pools, the nodes that offer the same: strategy, device, resource, replicas of one device, largest slice (SLICE), number of
@@ -62,7 +62,7 @@ func New(s cli.Streams) *cobra.Command {
 
 // pool is the offer of a pool's nodes, and its taken part: an item of -o json.
 type pool struct {
-	target.Pool
+	clusters.Pool
 	Allocatable *int64 `json:"allocatable,omitempty"`
 	Requested   *int64 `json:"requested,omitempty"`
 	Free        *int64 `json:"free,omitempty"`

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/clusters"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/record"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
@@ -52,7 +52,7 @@ func (r *reader) pools(ctx context.Context) ([]pool, error) {
 		return nil, err
 	}
 	all := []pool{}
-	for _, p := range target.PrintedPools(webhookcluster.ReadSnapshot(objects).Pools()) {
+	for _, p := range clusters.PrintedPools(webhookcluster.ReadSnapshot(objects).Pools()) {
 		one := pool{Pool: p}
 		var requested map[string]int64
 		if podsKnown {
@@ -114,7 +114,7 @@ func (r *reader) poolsOfSlices(ctx context.Context, namespace string) ([]pool, e
 			continue
 		}
 		seen[given.Planned.Pool] = true
-		all = append(all, pool{Pool: target.Pool{Name: given.Planned.Pool, Strategy: given.Strategy,
+		all = append(all, pool{Pool: clusters.Pool{Name: given.Planned.Pool, Strategy: given.Strategy,
 			Resource: cmp.Or(given.Containers[0].Resource, given.Containers[0].Template), Nodes: []string{}, Notes: []string{}}})
 	}
 	return all, nil

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/client/budget"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -71,19 +71,19 @@ namespace ungoverned: no policy governs it, so its pods have no quota
 
 // TestPlanned: pods count as gpuslice plan counts them, on the nodes of the cluster.
 func TestPlanned(t *testing.T) {
-	f := fleet.New(time.Now())
-	f.Pools = []fleet.Pool{{Name: "halves", Resource: "nvidia.com/gpu.shared", Strategy: "mps",
+	f := inventory.New(time.Now())
+	f.Pools = []inventory.Pool{{Name: "halves", Resource: "nvidia.com/gpu.shared", Strategy: "mps",
 		DeviceMemory: 80 << 10, Slice: 39 << 10, Replicas: 2, Share: 0.5}}
-	f.Nodes = []fleet.Node{{Name: "a", GPUs: fleet.GPUs{Product: "A100", Count: 8, Memory: 80 << 10},
-		Allocatable: fleet.Resources{"cpu": 64000, "memory": 1 << 40, "nvidia.com/gpu.shared": 16},
-		Offers:      []fleet.Offer{{Pool: "halves", Units: 16}}}}
+	f.Nodes = []inventory.Node{{Name: "a", GPUs: inventory.GPUs{Product: "A100", Count: 8, Memory: 80 << 10},
+		Allocatable: inventory.Resources{"cpu": 64000, "memory": 1 << 40, "nvidia.com/gpu.shared": 16},
+		Offers:      []inventory.Offer{{Pool: "halves", Units: 16}}}}
 	if got := planned(f); got != nil {
 		t.Errorf("no pod: %+v", got)
 	}
 	for i := range 8 {
 		f.Pods = append(f.Pods,
-			fleet.Pod{Namespace: "a", Name: fmt.Sprint(i), Node: "a", Phase: "Running", Requests: fleet.Resources{"nvidia.com/gpu.shared": 1},
-				Slices: []fleet.Slice{{Pool: "halves", Resource: "nvidia.com/gpu.shared", Count: 1, Memory: 19 << 10, Strategy: "mps"}}})
+			inventory.Pod{Namespace: "a", Name: fmt.Sprint(i), Node: "a", Phase: "Running", Requests: inventory.Resources{"nvidia.com/gpu.shared": 1},
+				Slices: []inventory.Slice{{Pool: "halves", Resource: "nvidia.com/gpu.shared", Count: 1, Memory: 19 << 10, Strategy: "mps"}}})
 	}
 	if got := planned(f); got == nil || *got != (budget.Plan{Today: 4, Planned: 2}) {
 		t.Errorf("%+v", got)

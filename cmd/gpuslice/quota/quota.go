@@ -13,14 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/client/budget"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/layout"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/snapshot"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/layout"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan/snapshot"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -133,7 +133,7 @@ func (o *options) readBudgets(ctx context.Context, c *kube.Connection, namespace
 }
 
 // planned is how many GPUs the pods of a fleet need; nil: none.
-func planned(f *fleet.Fleet) *budget.Plan {
+func planned(f *inventory.Fleet) *budget.Plan {
 	in, _ := snapshot.Read(f, snapshot.Options{Sizes: snapshot.Requested, Peak: snapshot.Max})
 	out := &budget.Plan{Planned: layout.Pack(in, layout.Default(in)).Devices()}
 	for _, n := range in.Today() {

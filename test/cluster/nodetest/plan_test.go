@@ -16,11 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/snapshot"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/plan"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/snapshot"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
@@ -132,13 +132,13 @@ func demand(t *testing.T, file string, pods int) {
 	memory := f.Nodes[0].GPUs.Memory
 	for i := range pods {
 		f.Pods = append(f.Pods,
-			fleet.Pod{Namespace: "default", Name: podName(i), Phase: corev1.PodPending, Requests: fleet.Resources{"nvidia.com/gpu": 1},
-				Slices: []fleet.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1,
+			inventory.Pod{Namespace: "default", Name: podName(i), Phase: corev1.PodPending, Requests: inventory.Resources{"nvidia.com/gpu": 1},
+				Slices: []inventory.Slice{{Container: "main", Resource: "nvidia.com/gpu", Count: 1,
 					Memory: memory / 10 * 9 / 4, Strategy: "time-slicing"}}})
 	}
 	f.Sort()
 	var b bytes.Buffer
-	if err := fleet.Write(&b, f); err != nil {
+	if err := inventory.Write(&b, f); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {

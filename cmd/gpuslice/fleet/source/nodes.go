@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -72,13 +72,13 @@ func offersGPUs(n *corev1.Node) bool {
 }
 
 // node is the node in the fleet.
-func (r *reader) node(n *corev1.Node) *fleet.Node {
+func (r *reader) node(n *corev1.Node) *inventory.Node {
 	if known := r.nodes[n.Name]; known != nil {
 		return known
 	}
 	labels := maps.Clone(n.Labels)
 	delete(labels, labelTimestamp)
-	out := &fleet.Node{Name: n.Name, Labels: labels, Taints: n.Spec.Taints,
+	out := &inventory.Node{Name: n.Name, Labels: labels, Taints: n.Spec.Taints,
 		Unschedulable: n.Spec.Unschedulable, Allocatable: resources(n.Status.Allocatable)}
 	for _, c := range n.Status.Conditions {
 		out.NotReady = out.NotReady || c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
@@ -88,14 +88,14 @@ func (r *reader) node(n *corev1.Node) *fleet.Node {
 	return out
 }
 
-// resources are the amounts of a list, up to fleet.MaxQuantity of each.
-func resources(list corev1.ResourceList) fleet.Resources {
-	out := fleet.Resources{}
+// resources are the amounts of a list, up to inventory.MaxQuantity of each.
+func resources(list corev1.ResourceList) inventory.Resources {
+	out := inventory.Resources{}
 	for name, q := range list {
-		n := min(q.Value(), fleet.MaxQuantity)
+		n := min(q.Value(), inventory.MaxQuantity)
 		if name == corev1.ResourceCPU {
-			n = fleet.MaxQuantity
-			if q.Value() < fleet.MaxQuantity/1000 { // above, thousandths may overflow
+			n = inventory.MaxQuantity
+			if q.Value() < inventory.MaxQuantity/1000 { // above, thousandths may overflow
 				n = q.MilliValue()
 			}
 		}
@@ -119,9 +119,9 @@ func (r *reader) addPool(p *pools.Pool, nodes map[string]*corev1.Node, published
 			if p.DeviceClass != "" {
 				units = devices(p, n.Name, published) * int64(max(p.Replicas, 1))
 			}
-			units = min(units, fleet.MaxUnits)
+			units = min(units, inventory.MaxUnits)
 			out := r.node(n)
-			out.Offers = append(out.Offers, fleet.Offer{Pool: p.Name, Units: units})
+			out.Offers = append(out.Offers, inventory.Offer{Pool: p.Name, Units: units})
 			addGPUs(out, p, units)
 			offered = true
 		}
@@ -131,7 +131,7 @@ func (r *reader) addPool(p *pools.Pool, nodes map[string]*corev1.Node, published
 		if !p.Sharing().Claims {
 			share = p.Share(0).Float()
 		}
-		r.out.Pools = append(r.out.Pools, fleet.Pool{
+		r.out.Pools = append(r.out.Pools, inventory.Pool{
 			Name: p.Name, Resource: p.Resource, Class: p.DeviceClass, Strategy: p.Strategy,
 			Product: p.Product, DeviceMemory: p.DeviceMemory, InstanceMemory: p.InstanceMemory,
 			Slice: p.Usable(), Reserve: p.Reserve, Replicas: p.Replicas, Share: share,
@@ -168,7 +168,7 @@ func text(all map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, driver, n
 
 // addGPUs adds a pool's facts about the node's devices. The number of whole devices is that of a label, or follows from
 // their replicas; of MIG instances alone it is the least that has room for them.
-func addGPUs(n *fleet.Node, p *pools.Pool, units int64) {
+func addGPUs(n *inventory.Node, p *pools.Pool, units int64) {
 	g := &n.GPUs
 	if g.Product == "" {
 		g.Product = p.Product
@@ -190,16 +190,16 @@ func addGPUs(n *fleet.Node, p *pools.Pool, units int64) {
 	}
 	count := int(math.Ceil(float64(units) / max(per, 1)))
 	if p.MIGProfile == "" {
-		g.Count = max(g.Count, min(count, fleet.MaxGPUs))
+		g.Count = max(g.Count, min(count, inventory.MaxGPUs))
 		return
 	}
-	g.Count, g.Derived = max(g.Count, min(count, fleet.MaxGPUs)), true
+	g.Count, g.Derived = max(g.Count, min(count, inventory.MaxGPUs)), true
 }
 
 // number is a label's number of GPUs; 0: it is none.
 func number(label string) int {
 	n, err := strconv.ParseUint(label, 10, 32)
-	if err != nil || n > fleet.MaxGPUs {
+	if err != nil || n > inventory.MaxGPUs {
 		return 0
 	}
 	return int(n)

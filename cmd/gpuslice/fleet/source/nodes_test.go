@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -24,7 +24,7 @@ import (
 
 // TestGPUs: what nodes of the scenarios have, of device plugins' labels and of drivers' ResourceSlices.
 func TestGPUs(t *testing.T) {
-	want := map[string]fleet.GPUs{
+	want := map[string]inventory.GPUs{
 		"l4-timeslicing-renamed":    {Product: "NVIDIA-L4", Count: 1, Memory: 23034},
 		"l4-granular-two-gpus":      {Product: "NVIDIA-L4", Count: 2, Memory: 23034},
 		"a100-mig-mixed":            {Product: "NVIDIA-A100-SXM4-80GB", Count: 1, Memory: 81920, MIG: true},
@@ -38,14 +38,14 @@ func TestGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]fleet.GPUs{}
+	found := map[string]inventory.GPUs{}
 	for _, s := range all {
 		from := s.Source()
 		byName := map[string]*corev1.Node{}
 		for _, n := range from.Nodes {
 			byName[n.Name] = n
 		}
-		r := &reader{out: fleet.New(time.Time{}), nodes: map[string]*fleet.Node{}}
+		r := &reader{out: inventory.New(time.Time{}), nodes: map[string]*inventory.Node{}}
 		pools := from.Pools(config.PoolsSpec{}, nil)
 		for i := range pools {
 			r.addPool(&pools[i], byName, from.Slices)
@@ -70,8 +70,8 @@ func TestGPUs(t *testing.T) {
 func TestResources(t *testing.T) {
 	got := resources(corev1.ResourceList{"memory": resource.MustParse("16Pi"),
 		"cpu": resource.MustParse("8E"), "pods": resource.MustParse("3")})
-	got.Plus(fleet.Resources{"memory": 1, "pods": 2})
-	if want := (fleet.Resources{"memory": fleet.MaxQuantity, "cpu": fleet.MaxQuantity, "pods": 5}); !maps.Equal(got, want) {
+	got.Plus(inventory.Resources{"memory": 1, "pods": 2})
+	if want := (inventory.Resources{"memory": inventory.MaxQuantity, "cpu": inventory.MaxQuantity, "pods": 5}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -89,10 +89,10 @@ func TestNumber(t *testing.T) {
 func TestUsageOf(t *testing.T) {
 	used, peak := int64(1), int64(math.MaxInt64)
 	got := usageOf(&scrape.Usage{UsedBytes: &used, PeakBytes: &peak})
-	if got.UsedBytes != 1 || got.PeakBytes != fleet.MaxQuantity {
+	if got.UsedBytes != 1 || got.PeakBytes != inventory.MaxQuantity {
 		t.Errorf("%+v", got)
 	}
-	if got := usageOf(&scrape.Usage{UsedBytes: &peak}); got.UsedBytes != fleet.MaxQuantity || got.PeakBytes != fleet.MaxQuantity {
+	if got := usageOf(&scrape.Usage{UsedBytes: &peak}); got.UsedBytes != inventory.MaxQuantity || got.PeakBytes != inventory.MaxQuantity {
 		t.Errorf("%+v", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestLargePod(t *testing.T) {
 	for i := range 20_000 {
 		labels[fmt.Sprint("label-", i)] = "value"
 	}
-	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	r := &reader{out: inventory.New(time.Time{}), err: io.Discard}
 	for name, labels := range map[string]map[string]string{"large": labels, "small": {"a": "b"}} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: labels}}
 		p.Spec.Containers = []corev1.Container{{Name: "main",
@@ -133,7 +133,7 @@ func TestLargePod(t *testing.T) {
 		!strings.Contains(r.out.Unread[0], "pods of namespace team are left out") {
 		t.Errorf("%d pods, %q", len(r.out.Pods), r.out.Unread)
 	}
-	if err := fleet.Write(io.Discard, r.out); err != nil {
+	if err := inventory.Write(io.Discard, r.out); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,7 +144,7 @@ func TestManyLargePods(t *testing.T) {
 	for i := range 12_000 {
 		tolerations = append(tolerations, corev1.Toleration{Key: fmt.Sprint(i)})
 	}
-	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	r := &reader{out: inventory.New(time.Time{}), err: io.Discard}
 	add := func(namespace string, n int, tolerations []corev1.Toleration) {
 		for i := range n {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("p", i)},
@@ -159,7 +159,7 @@ func TestManyLargePods(t *testing.T) {
 	add("others", others, nil)
 	add("hostile", 200, tolerations)
 	r.out.Fit()
-	if err := fleet.Write(io.Discard, r.out); err != nil {
+	if err := inventory.Write(io.Discard, r.out); err != nil {
 		t.Fatal(err)
 	}
 	hostile := len(r.out.Pods) - others
@@ -171,7 +171,7 @@ func TestManyLargePods(t *testing.T) {
 
 // TestNotesOnPods: notes on a tenant's pods are few, however many pods are odd.
 func TestNotesOnPods(t *testing.T) {
-	r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
+	r := &reader{out: inventory.New(time.Time{}), err: io.Discard}
 	for i := range 30_000 {
 		r.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i),
 			Annotations: map[string]string{api.AnnotationPromise: "{"}}})
@@ -183,7 +183,7 @@ func TestNotesOnPods(t *testing.T) {
 		!strings.Contains(r.out.Unread[n-1], "namespace hostile: notes on 29990 more pods") {
 		t.Errorf("%d notes, %.300q", n, r.out.Unread[max(0, n-2):])
 	}
-	if err := fleet.Write(io.Discard, r.out); err != nil {
+	if err := inventory.Write(io.Discard, r.out); err != nil {
 		t.Error(err)
 	}
 }
@@ -198,8 +198,8 @@ func TestRunningPodsStay(t *testing.T) {
 		pods        int
 		tolerations []corev1.Toleration
 	}{"one that is too large": {1, append(tolerations, tolerations...)}, "many": {200, tolerations}} {
-		r := &reader{out: fleet.New(time.Time{}), err: io.Discard}
-		r.out.Nodes = []fleet.Node{{Name: "n", Allocatable: fleet.Resources{"nvidia.com/gpu": 8}}}
+		r := &reader{out: inventory.New(time.Time{}), err: io.Discard}
+		r.out.Nodes = []inventory.Node{{Name: "n", Allocatable: inventory.Resources{"nvidia.com/gpu": 8}}}
 		for i := range c.pods {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("p", i)},
 				Spec: corev1.PodSpec{Tolerations: c.tolerations, NodeName: "n"}}
@@ -209,7 +209,7 @@ func TestRunningPodsStay(t *testing.T) {
 			r.addPod(p)
 		}
 		r.out.Fit()
-		if err := fleet.Write(io.Discard, r.out); err != nil {
+		if err := inventory.Write(io.Discard, r.out); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(r.out.Pods) != c.pods || len(r.out.Unread) == 0 {
@@ -236,12 +236,12 @@ func TestForeignRequests(t *testing.T) {
 	}{
 		"without GPUs":               {1, requests, "", "", 0},
 		"with GPUs":                  {1, with, "", "", 1},
-		"of a large owner":           {1, gpu, strings.Repeat("o", fleet.MaxItem), "", 1},
+		"of a large owner":           {1, gpu, strings.Repeat("o", inventory.MaxItem), "", 1},
 		"with a promise of less":     {1, gpu, "", fmt.Sprintf(forged, promise.Version, "main", -1, "p"), 1},
 		"with a promise for no name": {1, gpu, "", fmt.Sprintf(forged, promise.Version, "", 1, "p"), 1},
 		"promised a large pool":      {2500, gpu, "", fmt.Sprintf(forged, promise.Version, "main", 1, strings.Repeat("p", 60_000)), 2500},
 	} {
-		r := &reader{out: fleet.New(time.Time{}), err: io.Discard, nodes: map[string]*fleet.Node{}}
+		r := &reader{out: inventory.New(time.Time{}), err: io.Discard, nodes: map[string]*inventory.Node{}}
 		n := r.node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": resource.MustParse("8")}}})
 		for i := range c.pods {
@@ -251,9 +251,9 @@ func TestForeignRequests(t *testing.T) {
 			p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: c.requests}}}
 			r.addPod(p)
 		}
-		r.out.Nodes = []fleet.Node{*n}
+		r.out.Nodes = []inventory.Node{*n}
 		r.out.Fit()
-		if err := fleet.Write(io.Discard, r.out); err != nil {
+		if err := inventory.Write(io.Discard, r.out); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		gpus := int64(0)

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresources "k8s.io/component-helpers/resource"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
+	"github.com/gpuslice/gpuslice/cmd/client/record"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -42,7 +42,7 @@ func (r *reader) addPod(p *corev1.Pod) {
 	}
 	if n := r.nodes[p.Spec.NodeName]; n != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 		if n.Others == nil {
-			n.Others = fleet.Resources{}
+			n.Others = inventory.Resources{}
 		}
 		maps.DeleteFunc(requests, func(name string, _ int64) bool { return n.Allocatable[name] == 0 }) // a kubelet runs such pods, too
 		n.Others.Plus(requests)
@@ -50,8 +50,8 @@ func (r *reader) addPod(p *corev1.Pod) {
 	}
 }
 
-func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) fleet.Pod {
-	out := fleet.Pod{
+func podOf(p *corev1.Pod, given *promise.Promise, requests inventory.Resources) inventory.Pod {
+	out := inventory.Pod{
 		Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Node: p.Spec.NodeName, Phase: p.Status.Phase, Created: p.CreationTimestamp.UTC(),
 		Requests: requests, SchedulerName: p.Spec.SchedulerName, NodeSelector: p.Spec.NodeSelector,
 		Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations,
@@ -61,7 +61,7 @@ func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) flee
 		out.Priority = *p.Spec.Priority
 	}
 	if c := metav1.GetControllerOf(p); c != nil {
-		out.Owner = fleet.Owner{Kind: c.Kind, Name: c.Name}
+		out.Owner = inventory.Owner{Kind: c.Kind, Name: c.Name}
 	}
 	if out.Node != "" {
 		out.Bound = usage.BoundAt(p)
@@ -87,10 +87,10 @@ func podOf(p *corev1.Pod, given *promise.Promise, requests fleet.Resources) flee
 }
 
 // slicesOf are the slices of a pod.
-func slicesOf(p *corev1.Pod, given *promise.Promise) (all []fleet.Slice) {
+func slicesOf(p *corev1.Pod, given *promise.Promise) (all []inventory.Slice) {
 	planned, observed := given.PlannedOn(p), record.Observation(p)
 	for _, c := range given.Containers {
-		one := fleet.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource,
+		one := inventory.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource,
 			Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
 		for _, at := range planned.Containers {
 			if at.Name == c.Name {
@@ -148,7 +148,7 @@ func (r *reader) readUsage(ctx context.Context) error {
 	}
 	r.usages.Measure(ctx, client, r.system)
 	type key struct{ namespace, pod, container string }
-	found, unknown := map[key][]fleet.Usage{}, map[string]int{}
+	found, unknown := map[key][]inventory.Usage{}, map[string]int{}
 	for _, u := range r.usages.Usages {
 		switch {
 		case u.UsedBytes != nil:
@@ -171,16 +171,16 @@ func (r *reader) readUsage(ctx context.Context) error {
 	return nil
 }
 
-// usageOf is a measured usage. A guard may be its tenant's: values that fleet.Read does not accept would keep the
+// usageOf is a measured usage. A guard may be its tenant's: values that inventory.Read does not accept would keep the
 // snapshot from being written.
-func usageOf(u *scrape.Usage) fleet.Usage {
-	used := max(min(*u.UsedBytes, fleet.MaxQuantity), 0)
-	out := fleet.Usage{Device: shorten.Line(u.Device, 253), UsedBytes: used, PeakBytes: used}
+func usageOf(u *scrape.Usage) inventory.Usage {
+	used := max(min(*u.UsedBytes, inventory.MaxQuantity), 0)
+	out := inventory.Usage{Device: shorten.Line(u.Device, 253), UsedBytes: used, PeakBytes: used}
 	if r := u.Utilization; r != nil && *r >= 0 { // not NaN
 		out.Utilization = new(min(*r, 1))
 	}
 	if u.PeakBytes != nil {
-		out.PeakBytes = max(min(*u.PeakBytes, fleet.MaxQuantity), used)
+		out.PeakBytes = max(min(*u.PeakBytes, inventory.MaxQuantity), used)
 	}
 	return out
 }

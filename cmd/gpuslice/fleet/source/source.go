@@ -18,12 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/budget"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/scrape"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/cmd/client/budget"
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/installed"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
@@ -52,24 +52,24 @@ func (f *Flags) RegisterFrom(cmd *cobra.Command) {
 }
 
 // Read reads the fleet.
-func (f *Flags) Read(ctx context.Context, s cli.Streams) (*fleet.Fleet, error) {
+func (f *Flags) Read(ctx context.Context, s cli.Streams) (*inventory.Fleet, error) {
 	switch f.From {
 	case "":
 		return f.readCluster(ctx, s)
 	case "-":
-		return fleet.Read(s.In)
+		return inventory.Read(s.In)
 	}
 	return ReadFile(f.From)
 }
 
 // ReadFile reads a file that gpuslice snapshot wrote.
-func ReadFile(path string) (*fleet.Fleet, error) {
+func ReadFile(path string) (*inventory.Fleet, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot: %w", err)
 	}
 	defer file.Close()
-	out, err := fleet.Read(file)
+	out, err := inventory.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -77,12 +77,12 @@ func ReadFile(path string) (*fleet.Fleet, error) {
 }
 
 // OfPods is the fleet of objects that were read before, with the living pods of some namespaces alone.
-func OfPods(ctx context.Context, connection *kube.Connection, objects webhookcluster.Objects, namespaces []string) (*fleet.Fleet, error) {
+func OfPods(ctx context.Context, connection *kube.Connection, objects webhookcluster.Objects, namespaces []string) (*inventory.Fleet, error) {
 	pods, err := installed.LivingPods(ctx, connection.Client, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Connection: connection, err: io.Discard, out: fleet.New(time.Now()), nodes: map[string]*fleet.Node{}}
+	r := &reader{Connection: connection, err: io.Discard, out: inventory.New(time.Now()), nodes: map[string]*inventory.Node{}}
 	r.addNodes(objects)
 	for i := range pods {
 		r.addPod(&pods[i])
@@ -96,19 +96,19 @@ type reader struct {
 	*kube.Connection
 	system string
 	err    io.Writer
-	out    *fleet.Fleet
+	out    *inventory.Fleet
 
-	nodes  map[string]*fleet.Node
+	nodes  map[string]*inventory.Node
 	usages scrape.Pods
 	odd    map[string]int // pods with notes, by namespace
 }
 
-func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*fleet.Fleet, error) {
+func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*inventory.Fleet, error) {
 	connection, err := f.Kube.Connect(s)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Connection: connection, system: f.System, err: s.Err, out: fleet.New(s.Now()), nodes: map[string]*fleet.Node{}}
+	r := &reader{Connection: connection, system: f.System, err: s.Err, out: inventory.New(s.Now()), nodes: map[string]*inventory.Node{}}
 	r.out.Version = s.Version
 	if err := r.readNodes(ctx); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (r *reader) readQuotas(ctx context.Context) error {
 	for _, b := range all {
 		if b.Counted && len(b.Figures) > 0 {
 			r.out.Quotas = append(r.out.Quotas,
-				fleet.Quota{Budget: b.Budget, Namespaces: b.Namespaces, Figures: append([]quota.Figure{}, b.Figures...)})
+				inventory.Quota{Budget: b.Budget, Namespaces: b.Namespaces, Figures: append([]quota.Figure{}, b.Figures...)})
 		}
 	}
 	return nil

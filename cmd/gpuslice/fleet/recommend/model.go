@@ -1,0 +1,188 @@
+package recommend
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/enginememory"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// modelOptions are the flags of --model.
+type modelOptions struct {
+	path  string
+	serve enginememory.Run
+}
+
+func (o *modelOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.path, "model", "", "`DIRECTORY` of a model, or its config.json")
+	flags.StringVar(&o.serve.Engine, "engine", enginememory.Engines()[0],
+		"`NAME` of the engine that serves --model: "+strings.Join(enginememory.Engines(), ", "))
+	flags.IntVar(&o.serve.Concurrency, "concurrency", 16, "`NUMBER` of requests to --model at a time")
+	flags.IntVar(&o.serve.TensorParallel, "tensor-parallel", 1, "`NUMBER` of GPUs that divide --model")
+	flags.StringVar(&o.serve.DType, "dtype", "",
+		"`TYPE` of the weights of --model that are not quantized: bfloat16, float16, float32 (default: as config.json)")
+	flags.StringVar(&o.serve.KVDType, "kv-dtype", "",
+		"`TYPE` of the KV cache of --model, as its engine names it: fp8, fp8_e5m2, q8_0, ... (default: as the model)")
+}
+
+// parseContext reads --context, which names a context of the kubeconfig where there is no --model.
+func (o *modelOptions) parseContext(text string) (err error) {
+	if text == "" {
+		o.serve.Context = defaultContext
+		return nil
+	}
+	if o.serve.Context, err = strconv.Atoi(text); err != nil || o.serve.Context < 1 {
+		return fmt.Errorf("--context %q: with --model accepted: the number of tokens of a request, such as %d", text, defaultContext)
+	}
+	return nil
+}
+
+// defaultContext is how many tokens a request has.
+const defaultContext = 8192
+
+// modelEstimate is the document of -o json.
+type modelEstimate struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	*enginememory.Estimate
+}
+
+// run prints an engine's memory for a model.
+func (o *modelOptions) run(s cli.Streams, output *cli.Output) error {
+	document, stored, err := o.read()
+	if err != nil {
+		return fmt.Errorf("--model %s: %w", o.path, err)
+	}
+	e, err := enginememory.New(document, stored, o.serve)
+	if err != nil {
+		return fmt.Errorf("--model %s: %w", o.path, err)
+	}
+	answer := cli.Answer{Document: modelEstimate{config.APIVersion, "ModelEstimate", e}, Page: func() *cli.Page { return o.page(e) }}
+	if err := output.Print(s.Out, answer); err != nil {
+		return err
+	}
+	tally := cli.Tally{}
+	if e.Unknown != "" {
+		fmt.Fprintf(s.Err, "unknown: %s\n", e.Unknown)
+		tally.NoAnswer = true
+	}
+	return tally.Exit()
+}
+
+// page is the answer for people.
+func (o *modelOptions) page(e *enginememory.Estimate) *cli.Page {
+	page := &cli.Page{}
+	where := "on one GPU"
+	if n := o.serve.TensorParallel; n > 1 {
+		where = fmt.Sprintf("on each of %d GPUs", n)
+	}
+	page.Linef("%s, %d requests of %d tokens, %s", o.serve.Engine, o.serve.Concurrency, o.serve.Context, where)
+	perToken := "unknown"
+	if e.KVBytesPerToken != nil {
+		perToken = fmt.Sprintf("%d bytes", *e.KVBytesPerToken)
+	}
+	page.Rows("  ", [][]string{
+		{"attention", e.Attention},
+		{"weights", amount(e.WeightsBytes)},
+		{"KV cache per token", perToken},
+		{"KV cache", amount(e.KVBytes)},
+		{"overhead", amount(e.OverheadBytes)},
+		{"slice", amount(e.SliceBytes)},
+		{"flags", strings.Join(e.Flags, " ")},
+	})
+	if len(e.Assumed) > 0 {
+		page.Line("assumed:")
+	}
+	for _, a := range e.Assumed {
+		page.Line("  " + a)
+	}
+	return page
+}
+
+func amount(bytes *int64) string {
+	if bytes == nil {
+		return "unknown"
+	}
+	return api.MiB((*bytes + 1<<20 - 1) >> 20).Human()
+}
+
+// read reads config.json and the files beside it in a model's directory.
+func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err error) {
+	path := o.path
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, stored, err
+	}
+	if !info.IsDir() {
+		document, err = cli.ReadFile(path, enginememory.MaxConfig)
+		return document, stored, err
+	}
+	if document, err = cli.ReadFile(filepath.Join(path, "config.json"), enginememory.MaxConfig); err != nil {
+		return nil, stored, err
+	}
+	if stored.Quantization, err = cli.ReadFile(filepath.Join(path, "hf_quant_config.json"),
+		enginememory.MaxConfig); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, stored, err
+	}
+	if o.serve.Engine == enginememory.LlamaCPP {
+		stored.Bytes, err = ggufBytes(path)
+	} else {
+		stored.Bytes, err = storedBytes(path)
+	}
+	return document, stored, err
+}
+
+// ggufBytes is the size of the one GGUF file of a directory. 0: there is none, or a choice.
+func ggufBytes(directory string) (int64, error) {
+	files, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", directory, err)
+	}
+	files = slices.DeleteFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) != ".gguf" })
+	if len(files) != 1 {
+		return 0, nil
+	}
+	info, err := os.Stat(filepath.Join(directory, files[0].Name()))
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", directory, err)
+	}
+	return info.Size(), nil
+}
+
+// storedBytes is the size of all weights: as in the index, else that of the one file that has them all. 0: neither is there.
+func storedBytes(directory string) (int64, error) {
+	const name = "model.safetensors.index.json"
+	index, err := cli.ReadFile(filepath.Join(directory, name), enginememory.MaxIndex)
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(filepath.Join(directory, "model.safetensors"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	size, err := enginememory.IndexBytes(index)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	return size, nil
+}
