@@ -50,7 +50,7 @@ func authority(e entry, now time.Time) Finding {
 		return newFinding(Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).
 			With(e.configuration, field, "until "+until).
 			WithRemedy(
-				"kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
+				"kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager, see the checks certificates and ca-injector")
 	}
 	return newFinding(OK, "the webhook's authority is good until %s", until).With(e.configuration, field, "until "+until)
 }

@@ -65,6 +65,8 @@ func installation() []check {
 	return []check{
 		{"webhooks", checkWebhooks},
 		{"authority", checkAuthority},
+		{"certificates", checkCertificates},
+		{"ca-injector", checkInjector},
 		{"replicas", checkReplicas},
 		{"policies", checkPolicies},
 		{"last-line", checkLastLine},

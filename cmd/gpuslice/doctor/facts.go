@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -58,6 +60,11 @@ type Facts struct {
 	LastLine   []*admissionv1.ValidatingAdmissionPolicy // ours
 	Bindings   []*admissionv1.ValidatingAdmissionPolicyBinding
 	Flows      []*flowcontrolv1.FlowSchema // ours
+
+	Certificates   []*certmanager.Certificate // cert-manager's, of the installation
+	Issuers        []*certmanager.Issuer
+	ClusterIssuers []*certmanager.ClusterIssuer
+	Injector       *coordinationv1.Lease // of cert-manager's CA injector; nil: there is none
 
 	Deployment *appsv1.Deployment // the webhook's; nil: there is none
 	Pods       []*corev1.Pod      // the webhook's

@@ -60,6 +60,9 @@ func dumpedKinds(f *Facts) []dumpedKind {
 		{whatWebhooks, "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", list(&f.Mutating)},
 		{whatWebhooks, "validatingwebhookconfigurations", "admissionregistration.k8s.io/v1",
 			"ValidatingWebhookConfiguration", list(&f.Validating)},
+		{whatCertificates, "certificates.cert-manager.io", "cert-manager.io/v1", "Certificate", list(&f.Certificates)},
+		{whatCertificates, "issuers.cert-manager.io", "cert-manager.io/v1", "Issuer", list(&f.Issuers)},
+		{whatCertificates, "clusterissuers.cert-manager.io", "cert-manager.io/v1", "ClusterIssuer", list(&f.ClusterIssuers)},
 		{whatLastLine, "validatingadmissionpolicies", "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", list(&f.LastLine)},
 		{whatLastLine, "validatingadmissionpolicybindings", "admissionregistration.k8s.io/v1",
 			"ValidatingAdmissionPolicyBinding", list(&f.Bindings)},
@@ -121,7 +124,8 @@ func readFiles(r *manifest.Reader, paths []string, system string) (*Facts, []err
 				seen[k.what] = true // empty: the cluster does not have the kind
 			}
 		}
-		if !seen[k.what] && !f.unread(k.what) {
+		unused := k.what == whatCertificates && len(f.injected()) == 0
+		if !seen[k.what] && !f.unread(k.what) && !unused {
 			f.Unread = append(f.Unread, Unread{k.what, errNoFile})
 		}
 	}

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"time"
 
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +28,7 @@ import (
 
 // Names of objects that may turn out to be unreadable.
 const (
+	whatGroups     = "API groups"
 	whatNodes      = "nodes"
 	whatNamespaces = "namespaces"
 	whatDaemonSets = "daemonsets"
@@ -46,6 +50,9 @@ const (
 	whatTenants    = "tenants' own policies"
 	whatWebhook    = "the webhook's Deployment and pods"
 	whatRights     = "your own rights"
+
+	whatCertificates = "cert-manager's Certificates and issuers"
+	whatInjector     = "the Lease of cert-manager's CA injector"
 )
 
 // gather reads all objects of the checks from the API server. A denial becomes a fact too; an API server that does not
@@ -94,16 +101,16 @@ func (g *gatherer) steps() []step {
 	f, all, ours := g.facts, metav1.ListOptions{}, metav1.ListOptions{LabelSelector: installed.Selector}
 	core, admission := g.client.CoreV1(), g.client.AdmissionregistrationV1()
 	return []step{
-		{"API groups", g.groups},
+		{whatGroups, g.groups},
 		{whatNodes, g.nodes},
 		{whatNamespaces, listed(g, &f.Namespaces, core.Namespaces().List, all)},
 		{whatDaemonSets, listed(g, &f.DaemonSets, g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List, all)},
-		{whatOperator, g.added(pools.ClusterPolicies, f.addClusterPolicy)},
+		{whatOperator, g.added(pools.ClusterPolicies, "", f.addClusterPolicy)},
 		{whatConfigs, g.configs},
 		{whatQuotas, listed(g, &f.Quotas, core.ResourceQuotas(metav1.NamespaceAll).List, all)},
 		{whatLimits, listed(g, &f.Limits, core.LimitRanges(metav1.NamespaceAll).List, all)},
 		{whatRuntimes, listed(g, &f.Runtimes, g.client.NodeV1().RuntimeClasses().List, all)},
-		{whatOverlays, g.added(nodeOverlays, f.addOverlay)},
+		{whatOverlays, g.added(nodeOverlays, "", f.addOverlay)},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
 		{whatClaimed, g.claimed},
@@ -111,6 +118,8 @@ func (g *gatherer) steps() []step {
 		{whatWebhooks, both(
 			listed(g, &f.Mutating, admission.MutatingWebhookConfigurations().List, all),
 			listed(g, &f.Validating, admission.ValidatingWebhookConfigurations().List, all))},
+		{whatCertificates, g.certificates},
+		{whatInjector, g.injector},
 		{whatLastLine, both(
 			listed(g, &f.LastLine, admission.ValidatingAdmissionPolicies().List, ours),
 			listed(g, &f.Bindings, admission.ValidatingAdmissionPolicyBindings().List, ours))},
@@ -163,10 +172,10 @@ func (g *gatherer) nodes() (err error) {
 // nodeOverlays are Karpenter's objects about what instance types offer.
 var nodeOverlays = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"}
 
-// added adds the objects of a resource as JSON, if the cluster has the resource.
-func (g *gatherer) added(resource schema.GroupVersionResource, add func(json.RawMessage) error) func() error {
+// added adds the objects of a resource in a namespace ("": in all) as JSON, if the cluster has the resource.
+func (g *gatherer) added(resource schema.GroupVersionResource, namespace string, add func(json.RawMessage) error) func() error {
 	return func() error {
-		list, err := g.objects.Resource(resource).List(g.ctx, metav1.ListOptions{})
+		list, err := g.objects.Resource(resource).Namespace(namespace).List(g.ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -246,6 +255,33 @@ func (g *gatherer) webhook() (err error) {
 	}
 	err = listed(g, &g.facts.Pods, g.client.CoreV1().Pods(g.facts.System).List, metav1.ListOptions{LabelSelector: selector.String()})()
 	g.facts.Pods = slices.DeleteFunc(g.facts.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	return err
+}
+
+// certificates reads cert-manager's objects where it writes caBundle.
+func (g *gatherer) certificates() error {
+	f, v1 := g.facts, certmanager.SchemeGroupVersion
+	if len(f.injected()) == 0 {
+		return nil
+	}
+	return both(g.added(v1.WithResource("certificates"), f.System, list(&f.Certificates)), both(
+		g.added(v1.WithResource("issuers"), f.System, list(&f.Issuers)),
+		g.added(v1.WithResource("clusterissuers"), "", list(&f.ClusterIssuers))))()
+}
+
+// injector reads the Lease of cert-manager's CA injector, which can be in any namespace.
+func (g *gatherer) injector() error {
+	if len(g.facts.injected()) == 0 {
+		return nil
+	}
+	var all []*coordinationv1.Lease
+	name := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, injectorLease).String()}
+	err := listed(g, &all, g.client.CoordinationV1().Leases(metav1.NamespaceAll).List, name)()
+	for _, l := range all {
+		if g.facts.Injector == nil || renewedAt(l).After(renewedAt(g.facts.Injector)) {
+			g.facts.Injector = l
+		}
+	}
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 func remedies(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, c := range append(rows(t), configuredRows()...) {
+	for _, c := range slices.Concat(rows(t), configuredRows(), certificateRows(t)) {
 		for _, f := range examineCluster(facts(t, c.facts...)) {
 			if f.Remedy != "" {
 				all[c.name] = append(all[c.name], f.Remedy)
