@@ -11,10 +11,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes/fake"
 )
+
+// TestAnnotationInjectable: the webhook does not import the package of the constant, which adds 979 KB to it.
+func TestAnnotationInjectable(t *testing.T) {
+	if annotationInjectable != certmanager.AllowsInjectionFromSecretAnnotation {
+		t.Errorf("%s, want %s", annotationInjectable, certmanager.AllowsInjectionFromSecretAnnotation)
+	}
+}
 
 // folder is where somebody else mounts a certificate.
 type folder string
