@@ -29,7 +29,6 @@
 //	closedclasses    the device classes that nobody claims in a namespace
 //	extendednames    the extended resource names of device classes
 //	quotametrics     limits and usage of quotas, in metrics
-//	reports          policy reports of namespaces that are not enforced
 //	bypass           the end of bypasses
 //
 // Both use bounded (lists in bounded memory), clock, events, governed (namespaces under a policy), guardaccess and proofs (findings

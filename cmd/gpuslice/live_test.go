@@ -34,7 +34,6 @@ type liveWorld struct {
 	forbidden []string // resources that the user may not list
 	fails     func(resource string) bool
 	requested func(*url.URL)    // is called for each request; nil: nothing is
-	apis      []string          // beside those of Kubernetes, such as openreports.io/v1alpha1
 	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
 
@@ -52,9 +51,6 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 		}
 		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
 			forbid(out, resource)
-			return
-		} else if slices.Contains(w.apis, strings.TrimPrefix(req.URL.Path, "/apis/")) {
-			_, _ = io.WriteString(out, "{}")
 			return
 		} else if w.fails != nil && w.fails(resource) {
 			http.Error(out, "etcdserver: leader changed", http.StatusInternalServerError)

@@ -52,7 +52,6 @@ type Options struct {
 	Observe          bool          `mapstructure:"observe"`
 	UsageLabel       string        `mapstructure:"usage-label"`
 	UsageDays        int           `mapstructure:"usage-days"`
-	AuditInterval    time.Duration `mapstructure:"audit-interval"`
 	LogLevel         string        `mapstructure:"log-level"`
 	LogFormat        string        `mapstructure:"log-format"`
 }
@@ -101,8 +100,6 @@ func defineFlags(f *pflag.FlagSet) {
 	f.Bool("observe", true, "report on each pod which enforcement is in effect; one replica at a time does, chosen by a Lease")
 	f.String("usage-label", "", "count what pods hold by this label of theirs as well; empty: by namespace and pool alone")
 	f.Int("usage-days", 400, "keep what pods held for this many days")
-	f.Duration("audit-interval", 0,
-		"write what enforce would do to the pods of each namespace under audit or warn as a Report of openreports.io, this often; 0s: never")
 	f.String("log-level", "info", "log at debug, info, warn or error")
 	f.String("log-format", "json", "log as json or text")
 }
@@ -171,9 +168,6 @@ func (o Options) validate() error {
 	}
 	if o.UsageDays < 1 || o.UsageDays > 3650 {
 		problem("usage-days", "%d: accepted are 1 to 3650", o.UsageDays)
-	}
-	if o.AuditInterval != 0 && (o.AuditInterval < time.Minute || o.AuditInterval > 7*24*time.Hour) {
-		problem("audit-interval", "%s: accepted are 0s, and 1m to 168h", o.AuditInterval)
 	}
 	if _, err := newHandler(o, nil); err != nil {
 		errs = append(errs, err)

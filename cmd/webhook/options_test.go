@@ -64,7 +64,6 @@ func TestReadOptions(t *testing.T) {
 			want: func(o *Options) { o.Drain = 3 * time.Second }},
 		"a flag over everything": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"}, args: []string{"--drain=4s"},
 			want: func(o *Options) { o.Drain = 4 * time.Second }},
-		"audit": {args: []string{"--audit-interval", "6h"}, want: func(o *Options) { o.AuditInterval = 6 * time.Hour }},
 		"usage": {args: []string{"--usage-label", "example.com/team", "--usage-days", "30"},
 			want: func(o *Options) { o.UsageLabel, o.UsageDays = "example.com/team", 30 }},
 		"a switch": {args: []string{"--observe=false"}, want: func(o *Options) { o.Observe = false }},

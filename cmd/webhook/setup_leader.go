@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/bypass"
 	"github.com/gpuslice/gpuslice/webhook/leader/claimtemplates"
@@ -26,7 +24,6 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
-	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 	"github.com/gpuslice/gpuslice/webhook/leader/suggestions"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
@@ -81,13 +78,6 @@ func (s *Setup) makeRunnables() error {
 		Client: slow, Advice: s.cluster.Advice, Governed: s.cluster.Governed, Log: s.log.WithName("suggestions"),
 	})
 	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, closed.Run, suggester.Run, s.quotaMetrics.Run}
-	if s.options.AuditInterval > 0 {
-		forAudit, err := s.connect(auditRate)
-		if err != nil {
-			return err
-		}
-		s.runnables = append(s.runnables, s.auditor(forAudit).Run)
-	}
 	return s.makePodRunnables(client, s.usage(slow), s.peaks(slow))
 }
 
@@ -174,19 +164,4 @@ func (s *Setup) peaks(client kubernetes.Interface) *peaks.Recorder {
 		Now:       func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
 		Log:       s.log.WithName("peaks"),
 	}
-}
-
-// auditor makes the auditor that reports the effect of enforce at intervals.
-func (s *Setup) auditor(client kubernetes.Interface) *reports.Auditor {
-	return reports.NewAuditor(reports.Options{
-		Client: client, Interval: s.options.AuditInterval, Ready: s.cluster.Ready,
-		Configurations: s.options.Mutating, Governed: s.cluster.Governed,
-		InputOf: func(ctx context.Context, pod *corev1.Pod) (policies.Input, error) {
-			in, err := s.cluster.Input(ctx, pod.Namespace)
-			in.Pod, in.Claims = pod, s.cluster.ClaimSpecs(ctx, pod.Namespace, pod)
-			return in, err
-		},
-		QuotaOf: func(in policies.Input) quota.Quota { return s.budgets.For(in).Limits },
-		Log:     s.log.WithName("audit"),
-	})
 }

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -23,7 +22,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -233,64 +231,6 @@ func sameNamespaces(t *testing.T, kubeconfig string) {
 	}
 }
 
-// auditReports audits a namespace with 3 denied pods of 6, before and after the cluster gets the API of policy reports.
-func auditReports(t *testing.T, i *install.Installation, ns, editor string) {
-	t.Helper()
-	admin := i.Server.Kubeconfig
-	command(t, admin, "audit", "-n", ns, "--reports").want(t, 2, "the cluster has no API openreports.io/v1alpha1")
-	crds, err := cluster.OpenReportsCRDs(t.Context())
-	if err == nil {
-		err = i.Apply.Apply(t.Context(), bytes.Join(crds, []byte("\n---\n")))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if out, err := i.Server.Kubectl(context.WithoutCancel(t.Context()), "delete", "crd",
-			"reports.openreports.io", "clusterreports.openreports.io"); err != nil {
-			t.Error(out, err)
-		}
-	})
-	if out, err := i.Server.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "reports.openreports.io"); err != nil {
-		t.Fatal(out, err)
-	}
-	get := func(path string) string {
-		out, err := i.Server.Kubectl(t.Context(), "get", "reports.openreports.io", "gpuslice-audit", "-n",
-			ns, "--ignore-not-found", "-o", "jsonpath="+path)
-		if err != nil {
-			t.Fatal(out, err)
-		}
-		return out
-	}
-	for range 2 { // and again over its own
-		command(t, admin, "audit", "-n", ns, "--reports").want(t, 3, "6 evaluated")
-	}
-	if got, want := get("{.summary.fail} {.summary.pass} {.summary.skip} {.summary.error} {.source} {.scope.name}"),
-		"3 2 1 0 gpuslice "+ns; got != want {
-		t.Errorf("the report has %q, want %q", got, want)
-	}
-	if got := get("{range .results[*]}{.result} {.rule} {.resources[0].kind}/{.resources[0].name}: {.message};{end}"); !strings.Contains(got,
-		"Pod/mighty: hostPID") ||
-		!strings.Contains(got, "fail quota Pod/") || !strings.Contains(got, "pass ") {
-		t.Errorf("its results are %s", got)
-	}
-	command(t, editor, "audit", "-n", ns, "--reports").want(t, 2, "forbidden")
-	if out, err := i.Server.Kubectl(t.Context(), "annotate", "reports.openreports.io", "gpuslice-audit", "-n", ns, "kept=true"); err != nil {
-		t.Fatal(out, err)
-	}
-	command(t, admin, "audit", "-A", "--reports").want(t, 3)
-	if get("{.metadata.annotations.kept}") != "true" {
-		t.Error("an audit of all namespaces removed the report of one that it covers")
-	}
-	if err := i.Policy(t.Context(), ns, []byte("apiVersion: gpuslice.dev/v1\nmode: \"off\"\nnamespaces: {names: ["+ns+"]}\n")); err != nil {
-		t.Fatal(err)
-	}
-	command(t, admin, "audit", "-A", "--reports")
-	if got := get("{.metadata.name}"); got != "" {
-		t.Errorf("the report of a namespace that is no longer governed is still there: %s", got)
-	}
-}
-
 func TestAudit(t *testing.T) {
 	t.Run("shows what enforce would do", func(t *testing.T) {
 		i := need(t)
@@ -331,7 +271,6 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%d pods, %v", len(pods.Items), err)
 		}
 		editor := editorsFile(t, i, ns)
-		auditReports(t, i, ns, editor)
 		setQuota(t, i, ns, "{memory: 64Gi}")
 		command(t, admin, "audit", "-n", ns).want(t, 0, "enforced already")
 		command(t, admin, "audit", "-n", ns, "--include-enforced").want(t, 3, "6 evaluated")

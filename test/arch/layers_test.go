@@ -105,7 +105,6 @@ var webhookLayers = layers{"webhook", [][]string{
 	},
 	{
 		"webhook/admission/pods",
-		"webhook/leader/reports",
 	},
 	{"webhook"},
 }}

@@ -14,11 +14,6 @@ func CertManagerCRDs(ctx context.Context) ([][]byte, error) {
 	return crds(ctx, "certmanager", "github.com/cert-manager/cert-manager", "deploy/crds")
 }
 
-// OpenReportsCRDs returns the CustomResourceDefinitions of policy reports, from their own module.
-func OpenReportsCRDs(ctx context.Context) ([][]byte, error) {
-	return crds(ctx, "openreports", "github.com/openreports/reports-api", "config/crd")
-}
-
 // KyvernoCRDs returns Kyverno's own CustomResourceDefinitions, from the module that Kyverno is built from.
 func KyvernoCRDs(ctx context.Context) ([][]byte, error) {
 	return crds(ctx, "kyverno", "github.com/kyverno/kyverno", "config/crds/*")

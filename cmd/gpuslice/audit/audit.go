@@ -3,11 +3,9 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
@@ -27,11 +24,6 @@ denied pod takes none of it. Workloads are evaluated as far as their template go
 
 --include-enforced evaluates namespaces that are enforced already, too: their pods may have been created before the policy.
 --policies evaluates policies that are not applied yet, in the place of the cluster's, and implies it.
-
---reports also writes what was found as the Report gpuslice-audit of each audited namespace (openreports.io/v1alpha1), which
-Policy Reporter shows: fail (denied), warn (devices hidden), pass (sliced), error, and skip (unchanged). With -A it deletes the
-Reports that an earlier audit left in other namespaces, unless their policy cannot be used. It takes the right to create,
-patch, list and delete Reports.
 
 It takes the right to read policies, nodes, namespaces, pods, quotas, claims and workloads.
 
@@ -51,8 +43,8 @@ const example = `  # may team-a go from audit to enforce?
 // options are the command's flags.
 type options struct {
 	clusters.Flags
-	all, includeEnforced, reports bool
-	output                        cli.Output
+	all, includeEnforced bool
+	output               cli.Output
 }
 
 // New returns the command.
@@ -63,23 +55,14 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Preview what enforce would change in a namespace",
 		Long:    long,
 		Example: example,
-		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	o.Flags.Register(cmd, s, "to audit (default: the context's, else \"default\")")
 	cli.AllNamespacesFlag(cmd, &o.all, "audit every governed namespace")
 	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
-	flags.BoolVar(&o.reports, "reports", false, "write a Report of openreports.io in each audited namespace, too")
 	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath)
 	return cmd
-}
-
-func (o *options) check() error {
-	if o.reports && len(o.Policies) > 0 {
-		return errors.New("--reports writes what the cluster's policies do: leave out --policies")
-	}
-	return nil
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -121,11 +104,6 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	for _, failed := range a.errors {
 		fmt.Fprintln(s.Err, failed)
 	}
-	if o.reports {
-		if err := a.writeReports(ctx, o.all); err != nil {
-			return err
-		}
-	}
 	return a.print(&o.output, s)
 }
 
@@ -157,27 +135,4 @@ func (a *auditor) skip(namespace string) string {
 		return "policy " + in.Policy.Name + " is enforced already; --include-enforced audits it all the same"
 	}
 	return ""
-}
-
-// writeReports writes the Report of each namespace that was audited. With all, it deletes those of namespaces that were
-// not: if the policy cannot be used, the last findings stay.
-func (a *auditor) writeReports(ctx context.Context, all bool) error {
-	store := reports.Store{Client: a.client.Discovery().RESTClient()}
-	if served, err := store.Served(ctx); err != nil {
-		return err
-	} else if !served {
-		return errors.New("the cluster has no API " + reports.APIVersion +
-			": install the CustomResourceDefinitions of openreports.io, or leave out --reports")
-	}
-	for _, item := range a.items {
-		if err := store.Apply(ctx, reports.Of(item.Namespace, item.Policy, item.subjects, time.Now())); err != nil {
-			return err
-		}
-	}
-	if !all {
-		return nil
-	}
-	return store.DeleteExcept(ctx, func(namespace string) bool {
-		return a.unknown(namespace) || slices.ContainsFunc(a.items, func(i audited) bool { return i.Namespace == namespace })
-	})
 }

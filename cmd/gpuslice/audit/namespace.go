@@ -14,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 // auditor evaluates living objects as if they were created again.
@@ -36,8 +35,6 @@ type audited struct {
 	Evaluated int                 `json:"evaluated"`
 	Groups    []group             `json:"groups"`
 	Claims    []member            `json:"claims,omitempty"` // that take GPUs and are no slices
-
-	subjects []reports.Subject // for its report
 }
 
 // group holds objects that would have the same outcome for the same reason.
@@ -70,11 +67,11 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 	for _, o := range objects {
 		results, err := a.engine.Evaluate(ctx, o)
 		if err != nil {
-			a.fail(&item, o, err)
+			a.fail(o, err)
 			continue
 		}
 		for _, r := range results {
-			item.add(outcomeOf(o.Kind, o.Name, r.Decision, false))
+			item.add(outcomeOf(o.Kind, o.Name, r.Decision))
 		}
 	}
 	item.Claims = members(a.engine.Cluster.ClaimProblems(namespace))
@@ -83,9 +80,8 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 }
 
 // fail notes an object that cannot be evaluated.
-func (a *auditor) fail(item *audited, o manifest.Object, err error) {
+func (a *auditor) fail(o manifest.Object, err error) {
 	a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
-	item.subjects = append(item.subjects, reports.Subject{Kind: o.Kind, Name: o.Name, Result: reports.Erred, Message: err.Error()})
 }
 
 // sort puts the groups first that matter most.
@@ -115,15 +111,13 @@ func severity(o policies.Outcome) int {
 
 // outcome is the outcome of an object: a group of one.
 type outcome struct {
-	group  group
-	of     member
-	result string // in a report
+	group group
+	of    member
 }
 
-// outcomeOf is the outcome of a decision for an object. A pod may be sliced already.
-func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
-	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()},
-		of: member{Kind: kind, Name: name}, result: reports.ResultOf(d, sliced)}
+// outcomeOf is the outcome of a decision for an object.
+func outcomeOf(kind, name string, d policies.Decision) outcome {
+	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()}, of: member{Kind: kind, Name: name}}
 	switch {
 	case d.IfEnforced == policies.Denied && len(d.Violations) > 0:
 		o.group.Reason, o.of.Message = d.Violations[0].Reason, d.Message()
@@ -136,8 +130,6 @@ func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
 // add puts an object into its group.
 func (i *audited) add(o outcome) {
 	i.Evaluated++
-	i.subjects = append(i.subjects,
-		reports.Subject{Kind: o.of.Kind, Name: o.of.Name, Result: o.result, Rule: o.group.Rule, Message: o.of.Message})
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
 		return have.IfEnforced == o.group.IfEnforced && have.Rule == o.group.Rule && have.Reason == o.group.Reason
 	})

@@ -19,14 +19,14 @@ func TestPage(t *testing.T) {
 	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: api.EnforceAudit}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		item.add(outcomeOf("Pod", name,
-			denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"), false))
+			denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4")))
 	}
-	item.add(outcomeOf("Deployment", "host", denied("tamper", "hostPID", "remove hostPID"), false))
+	item.add(outcomeOf("Deployment", "host", denied("tamper", "hostPID", "remove hostPID")))
 	item.add(outcomeOf("Pod", "plain",
-		policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"}, false))
+		policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"}))
 	item.add(outcomeOf("Pod", "sliced",
 		policies.Decision{IfEnforced: policies.Mutated, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
-			Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}}, false))
+			Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}}))
 	item.Claims = members(map[string]string{"c": "takes devices of class gpu.nvidia.com, which no slice bounds"},
 		map[string]string{"gpuslice-1mi": "requests something else than its name"})
 	var got strings.Builder

@@ -17,7 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 // addPods adds the living pods of the audited namespaces. The pods of a budget are read once for all namespaces that share it.
@@ -44,7 +43,7 @@ func (a *auditor) addPods(ctx context.Context) error {
 			case item == nil: // it shares the budget, and is not audited
 			case p.Err != nil:
 				pod := manifest.Object{At: manifest.Source{File: "cluster"}, Kind: "Pod", Namespace: item.Namespace, Name: p.Pod.Name}
-				a.fail(item, pod, failure(p.Err))
+				a.fail(pod, failure(p.Err))
 			default:
 				item.add(all.outcome(p))
 			}
@@ -55,7 +54,7 @@ func (a *auditor) addPods(ctx context.Context) error {
 
 // failure is why a pod cannot be evaluated, without a stack.
 func failure(err error) error {
-	if !errors.Is(err, reports.ErrPanic) {
+	if !errors.Is(err, errPanic) {
 		return err
 	}
 	reason, _, _ := strings.Cut(err.Error(), "\n")
@@ -83,15 +82,15 @@ const podsPerPage = 500
 
 // living are the living pods of a budget, of which little is kept.
 type living struct {
-	pods      []reports.Pod
+	pods      []subject
 	alone     map[string]outcome // by namespace and name: the pod's outcome without its quota
 	scheduler map[string]bool    // by namespace and name: claims that the scheduler made for extended resources
 }
 
 // outcome is the outcome of a pod.
-func (l living) outcome(p reports.Pod) outcome {
+func (l living) outcome(p subject) outcome {
 	if len(p.Decision.Violations) > 0 { // the quota's: those before are forgotten
-		return outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced)
+		return outcomeOf("Pod", p.Pod.Name, p.Decision)
 	}
 	return l.alone[p.Pod.Namespace+"/"+p.Pod.Name]
 }
@@ -99,7 +98,7 @@ func (l living) outcome(p reports.Pod) outcome {
 // pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted. items are those audited.
 func (a *auditor) pods(ctx context.Context, namespaces []string, items map[string]*audited) (living, error) {
 	all := living{alone: map[string]outcome{}, scheduler: map[string]bool{}}
-	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage,
+	r := reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage,
 		InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
 			if made := pod.Status.ExtendedResourceClaimStatus; made != nil { // tenants write names and annotations of claims, but no status
 				all.scheduler[pod.Namespace+"/"+made.ResourceClaimName] = true
@@ -107,18 +106,18 @@ func (a *auditor) pods(ctx context.Context, namespaces []string, items map[strin
 			return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
 		}}
 	for _, name := range namespaces {
-		err := reader.Each(ctx, name, func(p reports.Pod) {
+		err := r.each(ctx, name, func(p subject) {
 			if items[name] != nil && p.Err == nil {
-				all.alone[name+"/"+p.Pod.Name] = outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced)
+				all.alone[name+"/"+p.Pod.Name] = outcomeOf("Pod", p.Pod.Name, p.Decision)
 			}
-			p.Forget()
+			p.forget()
 			all.pods = append(all.pods, p)
 		})
 		if err != nil {
 			return all, err
 		}
 	}
-	return all, reports.WithinQuota(all.pods, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
+	return all, withinQuota(all.pods, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
 }
 
 // quotaOf is the quota of a namespace's pods.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -19,8 +20,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/clusters"
 	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/preview"
+	"github.com/gpuslice/gpuslice/policies"
 	policyconfig "github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/leader/reports"
 )
 
 // pods is an API server that lists pods, in one part however many are asked for.
@@ -84,11 +85,8 @@ func TestPodsKeepLittle(t *testing.T) {
 	if err := a.addPods(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
-	for _, s := range a.items[0].subjects {
-		got[s.Name] = s.Result + " " + s.Rule
-	}
-	want := map[string]string{"one": "skip no slice requested", "two": "fail quota", "plain": "skip no GPU requested", "bad": "fail request"}
+	want := map[string]string{"one": "unchanged no slice requested", "two": "denied quota", "plain": "unchanged no GPU requested", "bad": "denied request"}
+	got := outcomes(a)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -114,6 +112,64 @@ func TestSchedulersClaims(t *testing.T) {
 	}
 }
 
+// outcomes are the outcome and rule, or the error, of each pod of namespace a.
+func outcomes(a *auditor) map[string]string {
+	out := map[string]string{}
+	for _, g := range a.items[0].Groups {
+		for _, m := range g.Examples {
+			out[m.Name] = string(g.IfEnforced) + " " + g.Rule
+		}
+	}
+	for _, failed := range a.errors {
+		at, why, _ := strings.Cut(failed.Err.Error(), ": ")
+		out[strings.TrimPrefix(at, "Pod a/")] = "error " + why
+	}
+	return out
+}
+
+// TestOddPods: a pod that costs seconds to decide is denied, as by the webhook, and takes no room in the quota. No denial is reported of
+// a pod that the webhook is not asked about.
+func TestOddPods(t *testing.T) {
+	t.Parallel()
+	many := `,"env":[` + strings.TrimSuffix(strings.Repeat(`{"name":"VARIABLE"},`, 20_001), ",") + "]"
+	const large = "error the pod is too large: the pod has more than 20000 objects and lists; denied if it uses a GPU"
+	for name, tt := range map[string]struct{ labels, container, want string }{
+		"large":          {container: many, want: large},
+		"large-gpu":      {container: many + `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`, want: "denied size"},
+		"large-init-gpu": {container: `}],"initContainers":[{"name":"b"` + many + `,"resources":{"requests":{"nvidia.com/mig-1g.5gb":"1"}}`, want: "denied size"},
+		"large-label":    {container: many, labels: `"gpuslice.dev/memory":"4Gi"`, want: "denied size"},
+		"large-lookalike": {container: many + `,"command":["nvidia.com/gpu"],"resources":{"limits":{"cpu":"1"},"x":{"nvidia.com/gpu":"1"}}`,
+			labels: `"x":"gpuslice.dev/memory"`, want: large},
+		"costly":     {container: `,"resources":{"limits":{"cpu":"1e9999999"}}`, want: "error "},
+		"costly-gpu": {container: `,"resources":{"limits":{"nvidia.com/gpu":"1e9999999"}}`, want: "denied request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := auditorOf(t, &pods{items: []string{podOf(name, tt.labels, tt.container),
+				podOf("one", "", `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`)}})
+			if err := a.addPods(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := outcomes(a)
+			if !strings.HasPrefix(got[name], tt.want) || got["one"] != "unchanged no slice requested" {
+				t.Errorf("got %v, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestPanic: a panic while one pod is evaluated is that pod's error.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	p, _ := policyconfig.Parse("gpuslice-system/p", []byte("apiVersion: gpuslice.dev/v1\n"))
+	in := policies.Input{Policy: p, LimitRanges: []*corev1.LimitRange{nil}} // reading it panics
+	s := evaluated(in, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "odd", Labels: map[string]string{"gpuslice.dev/memory": "4Gi"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "busybox"}}}})
+	if s.Pod.Name != "odd" || !errors.Is(s.Err, errPanic) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestPodsThatCannotBeEvaluated: a text that is no pod is an error with its reason, and of ours is a panic alone.
 func TestPodsThatCannotBeEvaluated(t *testing.T) {
 	t.Parallel()
@@ -125,7 +181,7 @@ func TestPodsThatCannotBeEvaluated(t *testing.T) {
 		!strings.Contains(a.errors[0].Error(), "Pod a/odd: read pod: ") || len(a.errors[0].Error()) > 1000 {
 		t.Errorf("%v", a.errors)
 	}
-	panics := fmt.Errorf("%w: odd\nstack", reports.ErrPanic)
+	panics := fmt.Errorf("%w: odd\nstack", errPanic)
 	if err := failure(panics); !errors.Is(err, cli.ErrInternal) ||
 		strings.Contains(err.Error(), "stack") || !strings.Contains(err.Error(), "panic: odd") {
 		t.Error(err)

@@ -22,7 +22,6 @@ var lastLine = []struct{ policy, missing string }{
 	{"gpuslice-own-conditions", "nothing limits what the webhook's ServiceAccount changes in the status of nodes"},
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount writes and deletes"},
 	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
-	{"gpuslice-own-reports", "nothing limits which Reports the webhook's ServiceAccount creates"},
 	{"gpuslice-own-names", "nothing limits which Leases and Secrets the webhook's ServiceAccount creates in its namespace"},
 	{"gpuslice-own-quotas", "nothing limits which ResourceQuotas the webhook's ServiceAccount creates, in any namespace"},
 	{"gpuslice-own-events", "nothing limits which Events the webhook's ServiceAccount writes"},

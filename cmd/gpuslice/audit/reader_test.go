@@ -1,4 +1,4 @@
-package reports
+package audit
 
 import (
 	"context"
@@ -45,12 +45,12 @@ func TestLargePods(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	r := Reader{Client: client.CoreV1().RESTClient(), PageSize: podsPerPage,
+	r := reader{Client: client.CoreV1().RESTClient(), PageSize: podsPerPage,
 		InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
 			read++
 			return policies.Input{Namespace: api.Namespace{Name: "team-a"}}, nil
 		}}
-	if err := r.Each(t.Context(), "team-a", func(Pod) {}); err != nil || read != pods {
+	if err := r.each(t.Context(), "team-a", func(subject) {}); err != nil || read != pods {
 		t.Errorf("%d of %d pods: %v", read, pods, err)
 	}
 }

@@ -1,9 +1,9 @@
-package reports
+package audit
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,8 +18,11 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Pod is a living pod and its decision.
-type Pod struct {
+// maxMessage bounds what a pod's author wrote in the message about it, in bytes.
+const maxMessage = 500
+
+// subject is a living pod and its decision.
+type subject struct {
 	Pod      *corev1.Pod
 	Decision policies.Decision
 	Sliced   bool  // it has a slice already
@@ -27,16 +30,15 @@ type Pod struct {
 
 	in      policies.Input
 	holding quota.Holding
-	subject Subject
 }
 
-// Evaluate evaluates a living pod as if it were created again: its node and status are not its author's.
-func Evaluate(in policies.Input, living *corev1.Pod) Pod {
+// evaluate evaluates a living pod as if it were created again: its node and status are not its author's.
+func evaluate(in policies.Input, living *corev1.Pod) subject {
 	pod := living.DeepCopy()
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
 	given := promise.ClaimedPromise(pod)
-	p := Pod{Pod: pod, in: in, Sliced: given != nil}
+	p := subject{Pod: pod, in: in, Sliced: given != nil}
 	if p.Sliced {
 		p.Decision = policies.Verify(in, given)
 	} else {
@@ -46,44 +48,30 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 		given = p.Decision.Promise
 	}
 	p.holding = in.GPUClaims().Total(given)
-	p.subject = p.describe()
 	return p
 }
 
 // unreadable is a pod that exceeds the bounds on parsed input: the webhook denies it, if it is called.
-func unreadable(in policies.Input, v api.Violation, text []byte) Pod {
+func unreadable(in policies.Input, v api.Violation, text []byte) subject {
 	if !reviewed(text) {
-		why := shorten.Text(v.String(), maxMessage) + "; denied if it uses a GPU"
-		return unevaluated(in, errors.New(why), why)
+		return subject{Pod: in.Pod, in: in, Err: errors.New(shorten.Text(v.String(), maxMessage) + "; denied if it uses a GPU")}
 	}
-	p := Pod{Pod: in.Pod, in: in, Decision: in.Deny(v)}
-	p.subject = p.describe()
-	return p
+	return subject{Pod: in.Pod, in: in, Decision: in.Deny(v)}
 }
 
-// unevaluated is a pod that cannot be evaluated, and why, for its Report.
-func unevaluated(in policies.Input, err error, why string) Pod {
-	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", why}}
-}
+// errPanic marks an evaluation that panicked. The error's first line names the object, those after it are the stack.
+var errPanic = errors.New("panic")
 
-// idle reports whether nothing would change for the pod, and no quota counts it.
-func (p *Pod) idle() bool {
-	return p.Decision.IfEnforced == policies.Unchanged && p.holding.Charge == quota.Charge{}
-}
-
-// describe is the Report's part about the pod.
-func (p *Pod) describe() Subject {
-	d := p.Decision
-	message := d.Message()
-	if d.IfEnforced == policies.Mutated && d.Planned != nil {
-		message = fmt.Sprintf("%s on %s, enforcement planned: %s", d.Planned.Strategy, d.Planned.Pool, cmp.Or(d.Planned.Tier, "none"))
+// recovered makes a panic an error: the other pods are evaluated all the same.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 	}
-	return Subject{"Pod", p.Pod.Name, ResultOf(d, p.Sliced), d.Reason(), shorten.Text(message, maxMessage)}
 }
 
-// Forget drops all but the parts of the pod that its quota and its Report need: a budget may have tens of thousands, of
+// forget drops all but the parts of the pod that its quota needs: a budget may have tens of thousands, of
 // a megabyte each. Of its Decision, the outcome is left.
-func (p *Pod) Forget() {
+func (p *subject) forget() {
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Pod.Namespace, Name: p.Pod.Name, UID: p.Pod.UID, CreationTimestamp: p.Pod.CreationTimestamp,
 	}}
@@ -95,9 +83,9 @@ func (p *Pod) Forget() {
 	p.Decision = policies.Decision{IfEnforced: p.Decision.IfEnforced}
 }
 
-// WithinQuota reserves for one pod after the other, the oldest first, and denies those that exceed the quota. They count in one budget.
-func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) error {
-	slices.SortStableFunc(pods, func(x, y Pod) int { return x.Pod.CreationTimestamp.Compare(y.Pod.CreationTimestamp.Time) })
+// withinQuota reserves for one pod after the other, the oldest first, and denies those that exceed the quota. They count in one budget.
+func withinQuota(pods []subject, quotaOf func(policies.Input) (quota.Quota, error)) error {
+	slices.SortStableFunc(pods, func(x, y subject) int { return x.Pod.CreationTimestamp.Compare(y.Pod.CreationTimestamp.Time) })
 	tally, quotas := ledger.NewTally(ledger.State{}), map[string]quota.Quota{}
 	for i := range pods {
 		p := &pods[i]
@@ -115,7 +103,6 @@ func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) 
 		r := ledger.Reservation{PodUID: string(p.Pod.UID), Name: p.Pod.Name, Holding: p.holding}
 		if excess := tally.Excess(limits, r); len(excess) > 0 {
 			p.Decision = policies.DenyQuota(p.in, excess)
-			p.subject = p.describe()
 			continue
 		}
 		tally.Reserve(r)

@@ -1,4 +1,4 @@
-package reports
+package audit
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
-// Reader reads living pods and evaluates them.
-type Reader struct {
+// reader reads living pods and evaluates them.
+type reader struct {
 	Client rest.Interface
 	// InputOf returns the input of a decision about a pod. For a pod that is not read, it gets the names alone.
 	InputOf func(ctx context.Context, pod *corev1.Pod) (policies.Input, error)
@@ -28,8 +28,8 @@ type Reader struct {
 	PageSize int
 }
 
-// Each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
-func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error {
+// each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
+func (r reader) each(ctx context.Context, namespace string, do func(subject)) error {
 	for next, limit := "", r.PageSize; ; {
 		list, err := r.page(ctx, namespace, next, limit)
 		if apierrors.IsRequestEntityTooLargeError(err) && limit > 1 {
@@ -55,7 +55,7 @@ func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error 
 }
 
 // page reads some pods, each as it is stored: as text, of which bounds are checked before it becomes pods.
-func (r Reader) page(ctx context.Context, namespace, next string, limit int) (out metav1.List, err error) {
+func (r reader) page(ctx context.Context, namespace, next string, limit int) (out metav1.List, err error) {
 	ctx, release := bounded.Page(ctx)
 	defer release()
 	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
@@ -68,7 +68,7 @@ func (r Reader) page(ctx context.Context, namespace, next string, limit int) (ou
 }
 
 // pod evaluates one pod. An error means that none of the namespace can be evaluated.
-func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, error) {
+func (r reader) pod(ctx context.Context, namespace string, text []byte) (subject, error) {
 	raw, violation, err := rawpod.Decode(text)
 	pod := raw.Pod
 	if pod == nil {
@@ -78,28 +78,27 @@ func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, er
 	in.Pod = pod
 	switch {
 	case failed != nil:
-		return Pod{}, failed
+		return subject{}, failed
 	case err != nil: // the webhook reads it neither, and the API server denies it unless the namespace fails open
-		err = errors.New(shorten.Text(err.Error(), maxMessage)) // it may quote the pod's author
-		return unevaluated(in, err, "the pod cannot be evaluated: "+err.Error()), nil
+		return subject{Pod: pod, in: in, Err: errors.New(shorten.Text(err.Error(), maxMessage))}, nil // it may quote the pod's author
 	case violation != nil:
 		return unreadable(in, *violation, text), nil
 	case in.Policy.Off():
-		return Pod{in: in}, nil
+		return subject{in: in}, nil
 	}
 	return evaluated(in, pod), nil
 }
 
 // evaluated evaluates a pod. A panic, as the webhook's would be, is its Err: the API server denies the pod unless the namespace fails open.
-func evaluated(in policies.Input, pod *corev1.Pod) (p Pod) {
+func evaluated(in policies.Input, pod *corev1.Pod) (p subject) {
 	var err error
 	defer func() {
 		if err != nil {
-			p = unevaluated(in, err, "the pod cannot be evaluated; the webhook's log has why")
+			p = subject{Pod: pod, in: in, Err: err}
 		}
 	}()
 	defer recovered(&err)
-	return Evaluate(in, pod)
+	return evaluate(in, pod)
 }
 
 // podNamed is a pod of which only the name is read.

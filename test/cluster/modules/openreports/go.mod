@@ -1,5 +1,0 @@
-module github.com/gpuslice/gpuslice/test/cluster/modules/openreports
-
-go 1.26.0
-
-require github.com/openreports/reports-api v0.2.1
