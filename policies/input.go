@@ -15,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // Input is all that a decision depends on. Decide changes none of it.
@@ -41,8 +40,6 @@ type Input struct {
 	Runtimes pools.Runtimes
 	// LimitRanges are those of the namespace: the guard's containers keep within them.
 	LimitRanges []*corev1.LimitRange
-	// Recommended are the sizes that are recommended for the namespace's workloads, by the current part of the leader's document.
-	Recommended advice.Namespace
 	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool
 }
@@ -59,7 +56,7 @@ func (in Input) Tightened(tenant *config.TenantDocument) Input {
 func (in *Input) planning() *plan.Input {
 	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
-		Guard: in.Guard, Runtimes: in.Runtimes, LimitRanges: in.LimitRanges, Recommended: in.Recommended, Explain: in.Explain,
+		Guard: in.Guard, Runtimes: in.Runtimes, LimitRanges: in.LimitRanges, Explain: in.Explain,
 	}
 }
 

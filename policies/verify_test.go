@@ -392,30 +392,3 @@ func TestPlannedInBoth(t *testing.T) {
 	}
 	t.Error("no scenario gives a slice")
 }
-
-// TestVerifySizeFromHistory changes what is recommended between the webhooks: the pod keeps the size that it was given.
-func TestVerifySizeFromHistory(t *testing.T) {
-	t.Parallel()
-	found := false
-	for _, c := range created(t) {
-		if c.s.Name != "size-from-history" {
-			continue
-		}
-		found = true
-		in := c.in
-		in.Pod, in.Recommended = c.d.Rewrite(c.in.Pod), nil
-		if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Unchanged || d.Reason() != "as promised" {
-			t.Errorf("the recommendation is gone: %s: %s", d.Outcome, d.Message())
-		}
-		again := policies.Decide(in)
-		if again.Outcome != policies.Mutated || again.Promise.Containers[0].Slice != 4096 {
-			t.Errorf("a second pass without recommendation gives %+v", again.Promise)
-		}
-		if d := policies.Verify(c.in, nil); d.Outcome != policies.Denied {
-			t.Errorf("a pod that was given nothing: %s", d.Outcome)
-		}
-	}
-	if !found {
-		t.Error("there is no such scenario")
-	}
-}

@@ -24,6 +24,8 @@
 //	podcache         the one watch of pods
 //	observe          which tier really applies to each pod; nodelease reads the reports of agents
 //	usage            holdings and use of pods over time
+//	peaks            the memory that workloads used, by workload
+//	workload         the names of workloads and their containers
 //	claimtemplates   the ResourceClaimTemplates of slices
 //	nativequota      Kubernetes' own ResourceQuotas on GPU resources
 //	closedclasses    the device classes that nobody claims in a namespace

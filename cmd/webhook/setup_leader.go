@@ -24,7 +24,6 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
-	"github.com/gpuslice/gpuslice/webhook/leader/suggestions"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
@@ -74,10 +73,7 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
-	suggester := suggestions.New(suggestions.Options{
-		Client: slow, Advice: s.cluster.Advice, Governed: s.cluster.Governed, Log: s.log.WithName("suggestions"),
-	})
-	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, closed.Run, suggester.Run, s.quotaMetrics.Run}
+	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, closed.Run, s.quotaMetrics.Run}
 	return s.makePodRunnables(client, s.usage(slow), s.peaks(slow))
 }
 

@@ -75,7 +75,6 @@ func mergeTable() []mergeRow {
 		{"MIG", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MIG) })},
 		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
 		{"Idle", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Idle) })},
-		{"Sizing", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Sizing) })},
 		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
 		{"Templates", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
 		{"Claims", mergeStrictest, func(t *tightening) { stricter(t, &t.out.Claims, t.tenant.Claims, modes.AllClaims()) }},

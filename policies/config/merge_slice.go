@@ -87,8 +87,7 @@ func (t *tightening) quota() {
 // slice takes the tenant's slice where it is no larger than the authority's in anything. Sizes that cannot be compared
 // (8Gi and a quarter) are not smaller.
 func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {
-	comparable := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero() &&
-		(wish.FromHistory == nil) == (out.FromHistory == nil)
+	comparable := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero()
 	// wish.Num/wish.Den > out.Num/out.Den, without a division that could meet a zero
 	larger := wish.Memory > out.Memory || wish.Fraction.Num*out.Fraction.Den > out.Fraction.Num*wish.Fraction.Den
 	switch {
@@ -100,12 +99,6 @@ func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {
 		return
 	}
 	out.Memory, out.Fraction = wish.Memory, wish.Fraction
-	if out.FromHistory != nil {
-		history := *out.FromHistory
-		lower(t, at.Child("fromHistory", "coverage"), &history.Coverage, wish.FromHistory.Coverage)
-		lower(t, at.Child("fromHistory", "otherwise"), &history.Otherwise, wish.FromHistory.Otherwise)
-		out.FromHistory = &history
-	}
 	switch {
 	case wish.MemoryLimit == 0:
 	case wish.MemoryLimit > out.MemoryLimit: // 0: no burst

@@ -11,7 +11,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // Bounds on policy documents, in bytes of their text, which are checked before it is parsed. A tenant's is smaller since anyone
@@ -83,11 +82,6 @@ func (p *Policy) setDefaults() {
 	defaultTo(&p.Guard.Grace, metav1.Duration{Duration: defaultGuardGrace})
 	if p.Strategies == nil {
 		p.Strategies = strategies.Default()
-	}
-	if s := p.DefaultSlice; s != nil && s.FromHistory != nil {
-		filled, history := *s, *s.FromHistory // the document that was decoded may be a tenant's
-		defaultTo(&history.Coverage, advice.DefaultCoverage)
-		filled.FromHistory, p.DefaultSlice = &history, &filled
 	}
 	if p.DependsOnClaims() {
 		defaultTo(&p.Claims, modes.ClaimsDeny)

@@ -48,7 +48,6 @@ type Policy struct {
 	MIG                migSpec                      `json:"mig,omitzero"`
 	Guard              guardSpec                    `json:"guard,omitzero"`
 	Idle               idleSpec                     `json:"idle,omitzero"`
-	Sizing             sizingSpec                   `json:"sizing,omitzero"`
 	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
 	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
@@ -72,20 +71,6 @@ type SliceSpec struct {
 	Class       string            `json:"class,omitempty"` // in defaultSlice only
 	Compute     int               `json:"compute,omitempty"`
 	Processes   int               `json:"processes,omitempty"`
-	FromHistory *fromHistory      `json:"fromHistory,omitempty"` // in defaultSlice only
-}
-
-// fromHistory takes the size that is recommended for the pod's workload.
-type fromHistory struct {
-	// Coverage is the percentage of workloads that a size is enough for: 90, 95 (default) or 99.
-	Coverage int `json:"coverage,omitempty"`
-	// Otherwise is the size for workloads without a recommendation.
-	Otherwise quantity.MiB `json:"otherwise,omitzero"`
-}
-
-// sizingSpec holds the consequences of recommended sizes.
-type sizingSpec struct {
-	Suggest bool `json:"suggest,omitempty"` // by an Event on a workload that is over-requested for a week, or at risk
 }
 
 // sizeLimits are the largest sizes that policy allows. Zero: no limit.

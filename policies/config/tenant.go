@@ -28,8 +28,6 @@ func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 			known := *s
 			known.Class = api.ClassReplica // the authority's policy defines the classes
 			whole.DefaultSlice = &known
-		} else if s != nil && s.FromHistory != nil {
-			defaultTo(&s.FromHistory.Otherwise, 1) // a copy's: what is not set, the authority's policy has
 		}
 		return whole.validate()
 	})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 const maxCompute = 100 // percent
@@ -36,10 +33,6 @@ func (p *Policy) validateSlices(e *problems) {
 			e.invalid(path.Child("class"), class.Class, "a class does not refer to another; accepted: memory or fraction")
 			class.Class = ""
 		}
-		if class.FromHistory != nil {
-			e.invalid(path.Child("fromHistory"), "", "a class has one size; accepted: memory or fraction")
-			class.FromHistory = nil
-		}
 		class.validate(e, path, "memory and fraction")
 	}
 	validateCharge(e, field.NewPath("limits", "perContainer"), p.Limits.PerContainer)
@@ -59,28 +52,13 @@ func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {
 		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s",
 			strings.Join(append(slices.Sorted(maps.Keys(p.Classes)), api.ClassReplica), ", "))
 	}
-	s.validate(e, at, "memory, fraction, class and fromHistory")
-	if h := s.FromHistory; h != nil {
-		h.validate(e, at.Child("fromHistory"), s.MemoryLimit)
-	}
-}
-
-func (h *fromHistory) validate(e *problems, at *field.Path, limit quantity.MiB) {
-	if !slices.Contains(advice.Coverages[:], h.Coverage) {
-		e.invalid(at.Child("coverage"), strconv.Itoa(h.Coverage), "accepted: 90, 95 or 99")
-	}
-	if h.Otherwise == 0 {
-		e.add(field.Required(at.Child("otherwise"), "the size for workloads without a recommendation, such as 4Gi"))
-	}
-	if limit != 0 && limit < h.Otherwise {
-		e.invalid(at.Child("otherwise"), h.Otherwise.String(), "more than memoryLimit (%s); accepted: as much or less", limit)
-	}
+	s.validate(e, at, "memory, fraction and class")
 }
 
 // validate checks a slice. sizes are the ways to say how large it is, of which it has exactly one.
 func (s SliceSpec) validate(e *problems, at *field.Path, sizes string) {
 	given := 0
-	for _, said := range []bool{s.Memory != 0, !s.Fraction.Zero(), s.Class != "", s.FromHistory != nil} {
+	for _, said := range []bool{s.Memory != 0, !s.Fraction.Zero(), s.Class != ""} {
 		if said {
 			given++
 		}

@@ -22,7 +22,7 @@ type Planned struct {
 type PlannedContainer struct {
 	Name      string     `json:"name"`
 	Memory    string     `json:"memory"`
-	SizedBy   string     `json:"sizedBy,omitempty"` // what the size rests on where policy takes it from the workload's history
+	SizedBy   string     `json:"sizedBy,omitempty"` // what builds before v0.1.0 wrote of a size that they took from the workload's history
 	Limit     string     `json:"limit,omitempty"`   // where it differs from memory
 	Compute   int        `json:"compute,omitempty"`
 	Tiers     []api.Tier `json:"tiers"`

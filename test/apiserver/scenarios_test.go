@@ -22,7 +22,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
@@ -72,26 +71,6 @@ func TestScenariosOnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := i.Runtimes(t.Context(), []byte(runtimeClasses), pools.Runtimes{}); err != nil { // for the tests after this one
-		t.Fatal(err)
-	}
-}
-
-// recommend writes the sizes that the scenarios have of the leader, if any, and waits until the webhook has read them.
-func recommend(t *testing.T, i *install.Installation, cases []scenarios.Scenario) {
-	t.Helper()
-	var sizes []advice.Recommendation
-	for _, s := range cases {
-		for _, r := range s.Recommended {
-			if r.Namespace == scenarios.Namespace {
-				r.Namespace = namespaceOf(s)
-			}
-			sizes = append(sizes, r)
-		}
-	}
-	if len(sizes) == 0 {
-		return
-	}
-	if err := i.Recommend(t.Context(), sizes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -163,7 +142,6 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 		t.Fatal(err)
 	}
 	g.tenants(t, i)
-	recommend(t, i, g.cases) // after Forget: a leader that ends writes the sizes of its own record
 	for _, s := range g.cases {
 		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
 	}

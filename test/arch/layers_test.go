@@ -33,7 +33,6 @@ var policyLayers = layers{"policies", [][]string{
 		"policies/claims",
 	},
 	{"policies/sizing"},
-	{"policies/sizing/advice"},
 	{
 		"policies/internal/document",
 		"policies/internal/frameworks",
@@ -76,6 +75,7 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/leader/days",
 		"webhook/leader/nodelease",
 		"webhook/leader/podcache",
+		"webhook/leader/workload",
 		"webhook/ledger",
 		"webhook/proofs",
 	},
@@ -87,7 +87,6 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/leader/nativequota",
 		"webhook/leader/nodecondition",
 		"webhook/leader/quotametrics",
-		"webhook/leader/suggestions",
 		"webhook/leader/usage",
 	},
 	{"webhook/leader/observe"},

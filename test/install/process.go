@@ -175,7 +175,6 @@ type State struct {
 	Runtimes       pools.Runtimes       `json:"runtimes"`
 	GuardFailures  guardaccess.Failures `json:"guardFailures"`
 	ResourceQuotas []QuotaState         `json:"resourceQuotas"`
-	SizesWritten   time.Time            `json:"sizesWritten"`
 }
 
 // QuotaState is a ResourceQuota on a GPU resource that the webhook knows.

@@ -48,7 +48,6 @@ func (s Scenario) Governed() policies.Input {
 	for i := range in.Pools {
 		in.Pools[i].GuardFailures = failures.Reasons(in.Pools[i].Name, s.Namespace.Name)
 	}
-	in.Recommended = s.book().Of(s.Namespace.Name)
 	if s.LimitRange != nil {
 		in.LimitRanges = []*corev1.LimitRange{s.LimitRange}
 	}

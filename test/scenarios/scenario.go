@@ -17,7 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 //go:embed cases/*.txtar nodes/*.yaml slices/*.yaml
@@ -42,14 +41,12 @@ type Scenario struct {
 	Cluster    []byte         // RuntimeClasses and a ClusterPolicy, as YAML
 	Runtimes   pools.Runtimes // from Cluster
 	guards     []failedGuards
-	// Recommended are the sizes that the leader recommends, of workloads of the namespace and of others.
-	Recommended []advice.Recommendation
-	Namespace   api.Namespace
-	Pod         []byte // JSON, as the author wrote it
-	Old         []byte // JSON of the live pod; nil: the case is a CREATE
-	Want        map[string]string
-	live        []byte // JSON of the pod that Old is made from
-	archive     *txtar.Archive
+	Namespace  api.Namespace
+	Pod        []byte // JSON, as the author wrote it
+	Old        []byte // JSON of the live pod; nil: the case is a CREATE
+	Want       map[string]string
+	live       []byte // JSON of the pod that Old is made from
+	archive    *txtar.Archive
 }
 
 // All reads every case, sorted by name. A section that no case may have, or a file that cannot be read, is an error.
@@ -136,8 +133,6 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	case f.Name == "cluster.yaml":
 		s.Cluster = f.Data
 		s.Runtimes, err = runtimes(f.Data)
-	case f.Name == "recommended.yaml":
-		s.Recommended, err = recommended(f.Data)
 	case f.Name == "guards.yaml":
 		err = yaml.UnmarshalStrict(f.Data, &s.guards)
 	case strings.HasPrefix(f.Name, "want/"):

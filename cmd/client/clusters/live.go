@@ -66,9 +66,6 @@ func (l *loader) readLive(ctx context.Context, s cli.Streams) error {
 	if o.Proofs, err = installed.Proofs(ctx, c.Client, system); err != nil && !apierrors.IsForbidden(err) {
 		l.warn("what was proved on pools is unknown: %v", err)
 	}
-	if o.Advice, err = installed.Advice(ctx, c.Client, system); err != nil && !apierrors.IsForbidden(err) {
-		l.warn("sizes from histories are unknown: %v", err)
-	}
 	if l.cluster.ranges, err = installed.LimitRanges(ctx, c.Client, c.Namespace); err != nil {
 		l.warn("the namespace's LimitRanges are unknown: %v", err)
 	}

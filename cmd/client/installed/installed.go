@@ -22,7 +22,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
@@ -128,12 +127,6 @@ func configMap(ctx context.Context, client kubernetes.Interface, namespace, name
 		return nil, fmt.Errorf("read the %s: %w", what, err)
 	}
 	return found, nil
-}
-
-// Advice returns the ConfigMaps with the recommended sizes.
-func Advice(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
-	return kube.Read[*corev1.ConfigMap](ctx, "the ConfigMaps of recommended sizes", client.CoreV1().ConfigMaps(system).List,
-		metav1.ListOptions{LabelSelector: advice.Label + "=true"})
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.

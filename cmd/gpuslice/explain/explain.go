@@ -12,12 +12,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
@@ -28,7 +24,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 const long = `With -f: show which policy, pool, strategy, slice and enforcement a pod gets, and why it gets nothing else. A workload is
@@ -36,9 +31,8 @@ explained by the pods that it creates, one for each pod template in it, whatever
 and namespaces come from the current one: see render.
 
 With a name: show what became of a pod in the cluster, or of the pods of a deployment, replicaset, statefulset, daemonset,
-job or cronjob: what it requested, what it was given, what is observed and what size is recommended, relevant Events, and why it is
-pending, was denied, or ended. The only right it takes is to read pods and Events in the namespace. The recommended size also takes the right
-to create pods there (only a dry run is made), or to read gpuslice's namespace.
+job or cronjob: what it requested, what it was given, what is observed, relevant Events, and why it is
+pending, was denied, or ended. The only right it takes is to read pods and Events in the namespace.
 
 What is alike is grouped. -o wide shows each pool, variable, mount, pod and Event by itself.
 
@@ -122,13 +116,6 @@ func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Strea
 	if found.Given != nil {
 		found.Proven = provenOn(ctx, connection.Client, f.Kube.System, found.Given.Pools[0])
 	}
-	if pod := facts.sample(); pod != nil {
-		sizes, err := installed.Sizes(ctx, connection.Client, f.Kube.System, facts.Namespace, s.Now())
-		if err != nil {
-			found.Notes = append(found.Notes, fmt.Sprintf("the recommended size is unknown: %v", err))
-		}
-		found.Recommended = recommended(sizes, pod, s.Now())
-	}
 	err = f.Output.Print(s.Out,
 		cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, f.Output.Format == cli.Wide).Page }})
 	switch {
@@ -193,21 +180,4 @@ func provenOn(ctx context.Context, client kubernetes.Interface, system, pool str
 		}
 	}
 	return ""
-}
-
-// recommended lists the size for each container of the pod's workload that has a recommendation.
-func recommended(book *advice.Book, pod *corev1.Pod, now time.Time) (found []string) {
-	owner := advice.OwnerOf(&pod.ObjectMeta)
-	for _, c := range pod.Spec.Containers {
-		r := book.Of(pod.Namespace)[advice.Container{Namespace: pod.Namespace, Owner: owner, Container: c.Name}]
-		if r == nil {
-			continue
-		}
-		text := fmt.Sprintf("%s for %s", r.Verdict, duration.HumanDuration(now.Sub(r.Since)))
-		if size, _ := r.Size(advice.DefaultCoverage); size > 0 {
-			text = fmt.Sprintf("%s covers %d%%, %s", size, advice.DefaultCoverage, text)
-		}
-		found = append(found, fmt.Sprintf("%s: %s, by %.0f hours of history", c.Name, text, r.Hours))
-	}
-	return found
 }

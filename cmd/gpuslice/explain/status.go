@@ -22,8 +22,6 @@ type status struct {
 	Claimed   []string             `json:"claimed,omitempty"`
 	Observed  *observe.Observation `json:"observed"`         // null: nothing is observed yet
 	Proven    string               `json:"proven,omitempty"` // the proof of gpuslice verify --on-gpu on its pool, or why it counts no more
-	// Recommended are sizes by the history of the pod's workload, a sentence for each container; none: no history, or no right to read it.
-	Recommended []string `json:"recommended,omitempty"`
 
 	Reasons []string `json:"reasons"` // why it is pending, was denied, or ended, a sentence each
 	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes with its resource

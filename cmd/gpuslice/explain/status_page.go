@@ -34,9 +34,6 @@ func statusPage(l status, wide bool) *page {
 	if l.Proven != "" {
 		rows = append(rows, []string{"proven", l.Proven})
 	}
-	if len(l.Recommended) > 0 {
-		rows = append(rows, []string{"recommended", strings.Join(l.Recommended, "; ")})
-	}
 	p.Rows("  ", rows)
 	for _, reason := range l.Reasons {
 		p.Line("  because " + cli.OneLine(reason))

@@ -9,23 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
-	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 const long = `List the slices of a namespace, a node or the cluster, one line for each container of a pod that has neither succeeded nor
 failed: what it requested, the slice it was given, what was planned to enforce the slice, what was observed, status, pool,
 node and age. All of it is recorded on the pods, so the right to list pods is enough. Pods to which gpuslice gave nothing are left out.
--o wide adds resource, memory limit, compute, strategy, policy, and the recommended size of the workload as of the start of the command. The
-size also takes the right to create pods in the namespace (only a dry run is made), or to read gpuslice's namespace.
+-o wide adds resource, memory limit, compute, strategy and policy.
 
 -w prints a line for each slice that is added, changes or goes, until the API server closes the watch or you interrupt it.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "SliceList", "items": [...], "errors": [...]}. An item
 has namespace, pod, container, requested, resource, count (devices or replicas), memory (on each of them), memoryLimit,
-compute, strategy, pool, policy, node, status, planned and observed (tiers; absent: nothing is observed yet), created, and verdict and
-recommended (absent: no size is recommended, or it may not be read).
+compute, strategy, pool, policy, node, status, planned and observed (tiers; absent: nothing is observed yet) and created.
 With -w it prints one item after the other. -o name prints the pods.`
 
 const example = `  # the slices of my team
@@ -74,15 +70,15 @@ func New(s cli.Streams) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
-	connection, err := o.pods.Connect(s)
-	if err != nil {
+	if _, err := o.pods.Connect(s); err != nil {
 		return err
 	}
-	found := listed{sizes: o.sizes(ctx, s, connection)}
+	found := listed{}
+	var err error
 	if found.version, err = o.pods.Each(ctx, found.add); err != nil {
 		return err
 	}
-	p := printer{options: o, streams: s, sizes: found.sizes}
+	p := printer{options: o, streams: s}
 	for _, problem := range found.unread {
 		p.report(problem)
 	}
@@ -95,16 +91,4 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	return cli.Tally{NoAnswer: len(found.unread) > 0}.Exit()
-}
-
-// sizes are the recommended ones, where they are printed; nil: none.
-func (o *options) sizes(ctx context.Context, s cli.Streams, connection *kube.Connection) *advice.Book {
-	if o.output.Format == "text" || o.output.Format == cli.Name {
-		return nil
-	}
-	book, err := installed.Sizes(ctx, connection.Client, o.pods.System, o.pods.In, s.Now())
-	if err != nil && o.output.Format == cli.Wide {
-		fmt.Fprintf(s.Err, "recommended sizes are unknown: %v\n", err)
-	}
-	return book
 }

@@ -17,14 +17,12 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // printer prints slices as the flags want them.
 type printer struct {
 	*options
 	streams cli.Streams
-	sizes   *advice.Book
 	printed map[string][]slice // by pod, while watching
 	widths  []int              // of the columns that were printed
 }
@@ -78,7 +76,7 @@ func (p *printer) header() []string {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if p.output.Format == cli.Wide {
-		header = append(header, "RESOURCE", "LIMIT", "COMPUTE", "STRATEGY", "POLICY", "RECOMMENDED")
+		header = append(header, "RESOURCE", "LIMIT", "COMPUTE", "STRATEGY", "POLICY")
 	}
 	return header
 }
@@ -93,7 +91,7 @@ func (p *printer) rows(all []slice) (rows [][]string) {
 		}
 		if p.output.Format == cli.Wide {
 			row = append(row, fmt.Sprintf("%s=%d", s.Resource, s.Count), cli.Amount(s.Limit),
-				cli.Percent(s.Compute), string(s.Strategy), s.Policy, s.recommended())
+				cli.Percent(s.Compute), string(s.Strategy), s.Policy)
 		}
 		rows = append(rows, row)
 	}
@@ -118,11 +116,6 @@ func requested(r *api.ContainerRequest) string {
 		return r.Resource + "=" + cmp.Or(r.Quantity, strconv.FormatInt(r.GPUs, 10))
 	}
 	return strings.Join(parts, ",")
-}
-
-// recommended is the recommended size with the verdict on the slice; "": none.
-func (s *slice) recommended() string {
-	return strings.TrimSpace(cli.Amount(s.Recommended) + " " + string(s.Verdict))
 }
 
 func fraction(r *api.ContainerRequest) string {
@@ -163,7 +156,7 @@ func (p *printer) event(event watch.Event) error {
 	if !ok {
 		return fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
 	}
-	all, err := slicesOf(pod, p.sizes)
+	all, err := slicesOf(pod)
 	if err != nil {
 		p.report(unread(pod, err))
 		return nil

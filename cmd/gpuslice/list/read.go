@@ -12,8 +12,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/record"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/sizing"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
@@ -36,18 +34,15 @@ type slice struct {
 	Planned   []api.Tier            `json:"planned"`
 	Observed  []api.Tier            `json:"observed,omitempty"` // none: nothing is observed yet
 	Created   time.Time             `json:"created"`
-
-	Verdict     sizing.Verdict `json:"verdict,omitempty"` // on the slice, by the history of the workload
-	Recommended api.MiB        `json:"recommended,omitzero"`
 }
 
-// slicesOf are the slices of a pod, with the sizes that are recommended.
-func slicesOf(p *corev1.Pod, sizes *advice.Book) ([]slice, error) {
+// slicesOf are the slices of a pod.
+func slicesOf(p *corev1.Pod) ([]slice, error) {
 	given, err := record.Promise(p)
 	if given == nil || err != nil {
 		return nil, err
 	}
-	planned, observed, owner := given.PlannedOn(p), record.Observation(p), advice.OwnerOf(&p.ObjectMeta)
+	planned, observed := given.PlannedOn(p), record.Observation(p)
 	var all []slice
 	for _, c := range given.Containers {
 		one := slice{
@@ -60,10 +55,6 @@ func slicesOf(p *corev1.Pod, sizes *advice.Book) ([]slice, error) {
 			if given.Request.Containers[i].Name == c.Name {
 				one.Requested = &given.Request.Containers[i]
 			}
-		}
-		if r := sizes.Of(p.Namespace)[advice.Container{Namespace: p.Namespace, Owner: owner, Container: c.Name}]; r != nil {
-			one.Verdict = r.Verdict
-			one.Recommended, _ = r.Size(advice.DefaultCoverage)
 		}
 		one.plan(planned)
 		all = append(all, one)
@@ -111,7 +102,6 @@ func status(p *corev1.Pod) string {
 
 // listed is the list at one version of the cluster.
 type listed struct {
-	sizes   *advice.Book // recommended
 	slices  []slice
 	unread  []cli.Error // pods of which the record cannot be read
 	version string
@@ -119,7 +109,7 @@ type listed struct {
 
 // add adds the slices of a pod.
 func (l *listed) add(p *corev1.Pod) {
-	all, err := slicesOf(p, l.sizes)
+	all, err := slicesOf(p)
 	if err != nil {
 		l.unread = append(l.unread, unread(p, err))
 	}

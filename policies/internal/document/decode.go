@@ -45,6 +45,9 @@ func (d *decoder) reject(path *field.Path, n *yaml.Node, format string, args ...
 // shorthand is a mapping that may be written as the value of one of its fields alone: Alone returns where that is kept.
 type shorthand interface{ Alone() any }
 
+// former is a mapping that had fields which earlier builds read: Removed returns what to write in the place of each.
+type former interface{ Removed() map[string]string }
+
 // decode fills v from n.
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.ShortTag() == "!!null" {
@@ -169,6 +172,10 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path *field.Path) {
 		at := child(path, Shorten(key.Value))
 		i := slices.Index(names, key.Value)
 		if i < 0 || key.Value == "" {
+			if had, ok := v.Addr().Interface().(former); ok && had.Removed()[key.Value] != "" {
+				d.reject(at, key, "removed field; %s", had.Removed()[key.Value])
+				return
+			}
 			d.reject(at, key, "unknown field; %s", didYouMean(key.Value, names))
 			return
 		}

@@ -183,7 +183,7 @@ func (p *placed) expand(text string) (string, bool) {
 
 // planned lists the tiers of the container's slice, and the limits that are not enforced.
 func (w *builder) planned(p *placed) {
-	out := promise.PlannedContainer{Name: p.request.Name, SizedBy: p.sizedBy, Tiers: append([]api.Tier{}, p.tiers...), Cap: p.profile.Cap}
+	out := promise.PlannedContainer{Name: p.request.Name, Tiers: append([]api.Tier{}, p.tiers...), Cap: p.profile.Cap}
 	switch {
 	case p.size.slice > 0:
 		out.Memory = p.size.slice.String()

@@ -46,7 +46,6 @@ type want struct {
 	request  api.ContainerRequest
 	resolved api.Size
 	class    string       // of policy, that the request was sized by
-	sizedBy  string       // the history, in words; "": none
 	most     quantity.MiB // of a size that the pod does not request: policy's limit cuts it; 0: no limit
 	spec     *corev1.Container
 	nearest  bool // an amount that a MIG profile has in its name gets that instance

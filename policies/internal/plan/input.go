@@ -6,7 +6,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 )
 
 // Input is all that a plan depends on. Nothing of it is changed.
@@ -19,6 +18,5 @@ type Input struct {
 	Guard         *config.GuardSettings // nil: no guard can be injected
 	Runtimes      pools.Runtimes        // how a guard can reach the driver
 	LimitRanges   []*corev1.LimitRange  // of the namespace
-	Recommended   advice.Namespace      // sizes of the namespace's workloads
 	Explain       bool                  // report on every candidate, also when one was chosen
 }

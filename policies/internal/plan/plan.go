@@ -43,9 +43,6 @@ func Plan(in *Input, req api.Request) Result {
 		return unplanned(violations...)
 	}
 	fitting, unfit := candidates(in, req, wants)
-	if len(fitting) == 0 {
-		wants, fitting, unfit = heldToDevices(in, req, wants, unfit)
-	}
 	chosen, denied := choose(in, req, fitting)
 	unfit = append(unfit, denied...)
 	if chosen != nil && chosen.containers[0].pool.ClaimsInstances {
@@ -57,7 +54,7 @@ func Plan(in *Input, req api.Request) Result {
 	}
 	if chosen == nil {
 		if chosen, violations = pending(in, req, wants, unfit); len(violations) > 0 {
-			r.Violations, r.Warnings = violations, sizedByHistory(wants)
+			r.Violations = violations
 			return r
 		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it requests %s and waits for a node that offers it",
@@ -81,24 +78,18 @@ func unplanned(violations ...api.Violation) Result { return Result{Violations: v
 
 func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Violation) {
 	for _, c := range req.Containers {
-		resolved, sizedBy, v := resolve(in, req.Strategy, c)
+		resolved, v := resolve(in, req.Strategy, c)
 		if v != nil {
 			violations = append(violations, *v)
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, resolved: resolved, sizedBy: sizedBy, class: classOf(in.Policy, c), spec: spec, init: init,
+		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init,
 			sidecar: init && podspec.IsSidecar(spec), nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
 		wants = append(wants, next)
-	}
-	if slices.ContainsFunc(wants, func(w want) bool { return w.sizedBy != "" }) {
-		claims := slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
-			return strategies.Named(name).Claims && (req.Strategy == "" || req.Strategy == name)
-		})
-		shareWithinPod(in.Policy, wants, claims)
 	}
 	if len(wants) == 0 && len(violations) == 0 {
 		violations = []api.Violation{*request.Invalid("no container to slice",

@@ -27,33 +27,31 @@ type sizeOn struct {
 }
 
 // resolve completes a request from policy: its class, or the default slice where it names no size. strategy is the one that
-// the pod requests, or empty. The result has Memory, Fraction or the class "replica"; sizedBy is what a size from a history rests on.
-func resolve(in *Input, strategy api.StrategyName, c api.ContainerRequest) (_ api.Size, sizedBy string, _ *api.Violation) {
+// the pod requests, or empty. The result has Memory, Fraction or the class "replica".
+func resolve(in *Input, strategy api.StrategyName, c api.ContainerRequest) (api.Size, *api.Violation) {
 	requested, p := c.Size, in.Policy
 	if !requested.Named() {
 		if c.Resource != "" && c.Resource != api.ResourceGPU || strategies.Named(strategy).Whole() {
 			requested.Class = api.ClassReplica // who names a shared or MIG resource, or wants whole devices, requests units of it
-			return requested, "", nil
+			return requested, nil
 		}
 		if p.DefaultSlice == nil {
-			return requested, "", &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
+			return requested, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
 				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)",
 				c.Name, p.Name, api.LabelMemory)}
 		}
-		var spec config.SliceSpec
-		spec, sizedBy = defaultSlice(in, c)
-		requested = merged(requested, spec)
+		requested = merged(requested, *p.DefaultSlice)
 	}
 	if requested.Class == "" || requested.Class == api.ClassReplica {
-		return requested, sizedBy, nil
+		return requested, nil
 	}
 	class, ok := p.Classes[requested.Class]
 	if !ok {
-		return requested, "", &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
+		return requested, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
 			"container %q requests class %s; policy %s has %s", c.Name, message.Quote(requested.Class), p.Name, p.ClassList())}
 	}
 	requested.Class = ""
-	return merged(requested, class), "", nil
+	return merged(requested, class), nil
 }
 
 // classOf is the class of policy that a request is sized by, or "". A replica is no class of policy's.

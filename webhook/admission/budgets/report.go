@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -25,7 +22,6 @@ import (
 const (
 	ReportQuota  = "quota"  // the usage of the namespace's quota: a Report
 	ReportPolicy = "policy" // the policy in effect in the namespace: a PolicyReport
-	ReportSizes  = "sizes"  // the sizes that are recommended for the namespace's workloads: the text of an advice.Book
 )
 
 // CauseOf is the type of the cause, in the status of the denial, whose message is the report in JSON.
@@ -104,12 +100,9 @@ func IsReportRequest(pod *corev1.Pod) bool {
 // more than a sentence to its client. Nothing is reserved, and a dry run creates nothing.
 func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.Answer, *review.Fault) {
 	kind := in.Pod.Annotations[api.AnnotationReport]
-	if kind != ReportQuota && kind != ReportPolicy && kind != ReportSizes {
+	if kind != ReportQuota && kind != ReportPolicy {
 		return review.Denied(metav1.StatusReasonForbidden,
-			fmt.Sprintf("%s: there is no report %q; write %q, %q or %q", api.AnnotationReport, kind, ReportQuota, ReportPolicy, ReportSizes)), nil
-	}
-	if kind == ReportSizes {
-		return sizesReport(in)
+			fmt.Sprintf("%s: there is no report %q; write %q or %q", api.AnnotationReport, kind, ReportQuota, ReportPolicy)), nil
 	}
 	if in.PolicyError != nil {
 		return review.Denied(metav1.StatusReasonForbidden, "the namespace's policy cannot be read: "+in.PolicyError.Error()), nil
@@ -134,24 +127,6 @@ func answered(kind, message string, report any) (review.Answer, *review.Fault) {
 	answer := review.Denied(metav1.StatusReasonForbidden, message)
 	answer.Denial.Causes = []metav1.StatusCause{{Type: CauseOf(kind), Message: string(text)}}
 	return answer, nil
-}
-
-// maxSizes bounds a report on sizes: as many of the longest names fit into one text.
-const maxSizes = 1000
-
-// sizesReport is the answer with the recommended sizes: those of maxSizes containers, by name.
-func sizesReport(in policies.Input) (review.Answer, *review.Fault) {
-	all := in.Recommended.Sorted()
-	texts, _, err := advice.Encode(time.Now(), all[:min(len(all), maxSizes)])
-	if err != nil {
-		return review.Answer{}, review.Faultf(http.StatusInternalServerError, "%v", err)
-	}
-	count := strconv.Itoa(len(all))
-	if len(all) > maxSizes {
-		count = fmt.Sprintf("the first %d of %d", maxSizes, len(all))
-	}
-	message := fmt.Sprintf("gpuslice recommends sizes for %s containers of workloads in namespace %q", count, in.Namespace.Name)
-	return answered(ReportSizes, message, json.RawMessage(texts[0]))
 }
 
 func newPolicyReport(in policies.Input) PolicyReport {

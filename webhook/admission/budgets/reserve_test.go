@@ -162,7 +162,6 @@ func TestAnswerReport(t *testing.T) {
 		"quota where nothing is limited": {ReportQuota, `sets namespace "team-a" no quota`, oneQuota{}, broken, 1},
 		"quota that cannot be read":      {ReportQuota, "the quota cannot be read now: no answer", slicesAndMemory(), broken, 0},
 		"policy":                         {ReportPolicy, `policy team governs namespace "team-a"`, oneQuota{}, broken, 1},
-		"sizes":                          {ReportSizes, "gpuslice recommends sizes for 0 containers", oneQuota{}, broken, 1},
 		"another":                        {"pods", `there is no report "pods"`, slicesAndMemory(), nil, 0},
 	} {
 		in := oneGPU(t, "")

@@ -14,18 +14,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, proofs, advice, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
+	policies, tenants, state, proofs, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchNodes when it
-// is a node, touchTenants when it is a tenant's own document or recommended sizes alone; namespaces are looked up for each request instead.
+// is a node, touchTenants when it is a tenant's own document alone; namespaces are looked up for each request instead.
 func newInformers(options Options, touch, touchNodes, touchTenants func()) (informers, error) {
 	client := options.Client
 	configMaps := func(namespace string, narrow func(*metav1.ListOptions), k bounded.Kept) cache.SharedIndexInformer {
@@ -46,9 +45,6 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 			bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
 		state:  configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
 		proofs: configMaps(options.Namespace, named(proofs.Name), bounded.Kept{Name: "proofs", Of: slim}),
-		advice: configMaps(options.Namespace, func(o *metav1.ListOptions) {
-			o.LabelSelector = labels.Set{advice.Label: "true"}.String()
-		}, bounded.Kept{Name: "recommended sizes", Of: slim}),
 		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
 			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: maxNamespaces, Full: full},
 			cache.Indexers{}),
@@ -67,16 +63,14 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 	if _, err := w.nodes.AddEventHandler(onChange(touchNodes)); err != nil {
 		return w, fmt.Errorf("watch: %w", err)
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.tenants, w.advice} {
-		if _, err := informer.AddEventHandler(onChange(touchTenants)); err != nil {
-			return w, fmt.Errorf("watch: %w", err)
-		}
+	if _, err := w.tenants.AddEventHandler(onChange(touchTenants)); err != nil {
+		return w, fmt.Errorf("watch: %w", err)
 	}
 	return w, nil
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.proofs, w.advice, w.namespaces, w.nodes, w.classes, w.limitRanges}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.proofs, w.namespaces, w.nodes, w.classes, w.limitRanges}
 }
 
 // onChange calls touch unless an update left everything as it was but the version: kubelets write each node's status

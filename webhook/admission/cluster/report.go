@@ -3,7 +3,6 @@ package cluster
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -23,8 +22,6 @@ type StateReport struct {
 	Runtimes pools.Runtimes `json:"runtimes,omitzero"`
 	// GuardFailures are where guards could not read the GPUs.
 	GuardFailures guardaccess.Failures `json:"guardFailures,omitempty"`
-	// SizesWritten is when the recommended sizes were written that count now.
-	SizesWritten time.Time `json:"sizesWritten,omitzero"`
 	// ResourceQuotas are those on GPU resources in governed namespaces.
 	ResourceQuotas []nativequota.QuotaStatus `json:"resourceQuotas,omitempty"`
 }
@@ -62,9 +59,6 @@ func (w *Watcher) StateReport() StateReport {
 // StateReport reports the documents and pools of the snapshot.
 func (s *Snapshot) StateReport() StateReport {
 	report := StateReport{Pools: s.pools, Nodes: s.nodes, Runtimes: s.runtimes, GuardFailures: s.failures}
-	if s.advice.Current(time.Now()) {
-		report.SizesWritten = s.advice.Written
-	}
 	for _, err := range s.conflicts() {
 		report.Conflicts = append(report.Conflicts, err.Error())
 	}

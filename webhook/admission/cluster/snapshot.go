@@ -14,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
@@ -36,7 +35,6 @@ type Snapshot struct {
 	runtimes  pools.Runtimes
 	failures  guardaccess.Failures
 	classes   map[string]*resourcev1.DeviceClass
-	advice    *advice.Book // recommended sizes; nil: there are none
 }
 
 // origin is the same for Snapshots that differ in tenants' documents alone.
@@ -60,7 +58,6 @@ type Objects struct {
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
 	Proofs   *corev1.ConfigMap   // likewise
-	Advice   []*corev1.ConfigMap // likewise: recommended sizes
 	Source   pools.Source
 	Guard    *config.GuardSettings // nil: no guard is injected
 	Runtimes pools.Runtimes
@@ -75,10 +72,9 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
-	sizes, _ := advice.Decode(adviceTexts(from.Advice)) // those that cannot be read recommend nothing
 	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).
 		withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
-		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now)).withAdvice(sizes)
+		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
 // withPools is s with device classes, the pools that the source has, and those known from before, with their proofs.
@@ -156,9 +152,6 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete,
 		Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
-	if s.advice.Current(time.Now()) {
-		in.Recommended = s.advice.Of(ns.Name)
-	}
 	policy, err := s.book.For(ns)
 	if _, unread := ns.Labels[labelsNotRead]; unread {
 		err = errLabelsNotRead
@@ -221,11 +214,4 @@ func (s *Snapshot) poolsSpec() config.PoolsSpec {
 		return policy.Pools
 	}
 	return config.PoolsSpec{}
-}
-
-// withAdvice is s with recommended sizes.
-func (s *Snapshot) withAdvice(book *advice.Book) *Snapshot {
-	out := *s
-	out.advice = book
-	return &out
 }

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
@@ -66,11 +64,10 @@ type Watcher struct {
 	snapshot       atomic.Pointer[Snapshot]
 	changed        chan struct{}
 	nodesChanged   chan struct{} // nodes, or the ResourceSlices of drivers
-	tenantsChanged chan struct{} // or recommended sizes
+	tenantsChanged chan struct{}
 
 	// Of Run's goroutine.
 	lastGood map[string]GoodPolicy // saved or not
-	advice   adviceReader
 }
 
 // NewWatcher prepares a Watcher.
@@ -153,7 +150,7 @@ func (w *Watcher) awaitChange(ctx context.Context, retry, rested <-chan time.Tim
 			return true
 		case <-w.tenantsChanged:
 			before := w.snapshot.Load()
-			w.snapshot.Store(before.withTenants(w.readTenants(before.tenants)).withAdvice(w.readAdvice()))
+			w.snapshot.Store(before.withTenants(w.readTenants(before.tenants)))
 		}
 	}
 }
@@ -182,7 +179,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	}
 	proved := cached[*corev1.ConfigMap](w.informers.proofs, w.options.Namespace+"/"+proofs.Name)
 	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, proved).
-		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now)).withAdvice(w.readAdvice())
+		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now))
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)
@@ -223,35 +220,4 @@ func forEach[T any](informer cache.SharedIndexInformer, f func(T)) {
 			f(typed)
 		}
 	})
-}
-
-// Advice is the present recommendation; nil: there is none.
-func (w *Watcher) Advice() *advice.Book {
-	if s := w.snapshot.Load(); s != nil && s.advice.Current(time.Now()) {
-		return s.advice
-	}
-	return nil
-}
-
-// readAdvice reads the recommended sizes in the cache. While the leader writes several ConfigMaps, the sizes before stay.
-func (w *Watcher) readAdvice() *advice.Book {
-	var maps []*corev1.ConfigMap
-	forEach(w.informers.advice, func(m *corev1.ConfigMap) { maps = append(maps, m) })
-	slices.SortFunc(maps, func(a, b *corev1.ConfigMap) int { return cmp.Compare(a.Name, b.Name) })
-	versions := make([]string, 0, len(maps))
-	for _, m := range maps {
-		versions = append(versions, m.Name+" "+m.ResourceVersion)
-	}
-	r := &w.advice
-	if slices.Equal(versions, r.versions) {
-		return r.book
-	}
-	r.versions = versions
-	book, err := advice.Decode(adviceTexts(maps))
-	if err != nil {
-		w.options.Log.V(1).Info("recommended sizes are not read", "reason", err.Error())
-		return r.book
-	}
-	r.book = book
-	return book
 }

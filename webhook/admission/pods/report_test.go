@@ -3,18 +3,13 @@ package pods
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/policies/sizing"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
-	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
@@ -123,42 +118,6 @@ func TestPolicyReport(t *testing.T) {
 		!strings.Contains(r.Result.Message, "governs namespace") {
 		t.Errorf("%+v", r.Result)
 	}
-}
-
-// TestSizesReport: a tenant who may create pods learns the sizes that are recommended in its namespace, and in no other.
-func TestSizesReport(t *testing.T) {
-	of := func(namespace, name string) advice.Recommendation {
-		return advice.Recommendation{Container: advice.Container{Namespace: namespace,
-			Owner: advice.Owner{Kind: "Job", Name: name}, Container: "main"},
-			Verdict: sizing.OverRequested, Since: time.Now(), Sizes: [len(advice.Coverages)]api.MiB{1000, 2000, 3000}}
-	}
-	all := []advice.Recommendation{of("secret-project", "secret-train")}
-	for i := range 1200 {
-		all = append(all, of("team-a", fmt.Sprintf("train-%04d", i)))
-	}
-	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\n"), Namespace: api.Namespace{Name: "team-a"},
-		Pod: []byte(`{}`), Recommended: all}))
-	r := handle(t, c.validating, question("sizes"))
-	if r.Allowed || r.Result.Code != http.StatusForbidden ||
-		r.Result.Message != `gpuslice recommends sizes for the first 1000 of 1200 containers of workloads in namespace "team-a"` {
-		t.Fatalf("%+v", r.Result)
-	}
-	cause := r.Result.Details.Causes[0]
-	book, err := advice.Decode([]string{cause.Message})
-	if err != nil || cause.Type != budgets.CauseOf(budgets.ReportSizes) || !book.Current(time.Now()) {
-		t.Fatalf("%v: %.300s", err, cause.Message)
-	}
-	first := of("team-a", "train-0000")
-	if got := book.Of("team-a"); len(got) != 1000 || got[first.Container] == nil ||
-		got[first.Container].Sizes != first.Sizes || strings.Contains(cause.Message, "secret") {
-		t.Errorf("%d of team-a: %.300s", len(got), cause.Message)
-	}
-	if r := handle(t, underQuota(t, "").validating, question("sizes")); r.Allowed ||
-		!strings.Contains(r.Result.Message, "sizes for 0 containers") {
-		t.Errorf("%+v", r.Result)
-	}
-	abuse.Report(t,
-		abuse.Attempt{Threat: "A38", Attack: "a dry run for the sizes of other namespaces", Outcome: abuse.Contained, Words: r.Result.Message})
 }
 
 func TestDryRunRemaining(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
+	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
 
 // Bounds on a Day, which is one ConfigMap.
@@ -65,7 +65,7 @@ func (h hours) has(hour int) bool { return h>>hour&1 == 1 }
 
 // Line is the use of a container of a workload, the highest of its pods.
 type Line struct {
-	advice.Container
+	workload.Container
 	Slice  int64 `json:"sliceMiB,omitempty"`  // that its pods had last
 	Device int64 `json:"deviceMiB,omitempty"` // memory of the largest GPU that they were on last
 	Pods   int   `json:"pods,omitempty"`      // that it had last
@@ -115,7 +115,7 @@ func (d *Day) fit(most int) {
 		return
 	}
 	slices.SortFunc(d.Lines, func(a, b Line) int { return cmp.Or(cmp.Compare(b.slots(), a.slots()), compare(a, b)) })
-	advice.InTurn(d.Lines, func(l Line) advice.Container { return l.Container })
+	workload.InTurn(d.Lines, func(l Line) workload.Container { return l.Container })
 	d.Lines = d.Lines[:most]
 	slices.SortFunc(d.Lines, compare)
 	d.LeftOut = max(d.LeftOut, over)

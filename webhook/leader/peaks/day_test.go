@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
+	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
 
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-func container(namespace, name string) advice.Container {
-	return advice.Container{Namespace: namespace, Owner: advice.Owner{Kind: "Deployment", Name: name}, Container: "main"}
+func container(namespace, name string) workload.Container {
+	return workload.Container{Namespace: namespace, Owner: workload.Owner{Kind: "Deployment", Name: name}, Container: "main"}
 }
 
 // someDay is a Day with so many lines of any kind, of few workloads.
@@ -220,8 +220,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read and written is not read: %v", err)
 		}
-		r := &Record{Workloads: map[advice.Container]*Workload{}}
+		r := &Record{Workloads: map[workload.Container]*Workload{}}
 		r.add(noon, again)
-		r.Recommend(nil, noon)
 	})
 }

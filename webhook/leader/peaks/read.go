@@ -1,11 +1,8 @@
 package peaks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +10,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/sizing"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
+	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
 
 // NamePrefix begins the names of the ConfigMaps; the UTC day follows, as in gpuslice-peaks-2026-11-26. Each has Label.
@@ -53,7 +50,7 @@ type Workload struct {
 
 // Record is the record of all workloads.
 type Record struct {
-	Workloads map[advice.Container]*Workload
+	Workloads map[workload.Container]*Workload
 	// Unrecorded is how many pods had more than one slice, and LeftOut how many workloads had no room, the most at one time.
 	Unrecorded, LeftOut int
 	Unread              []error // why days cannot be read
@@ -63,7 +60,7 @@ type Record struct {
 
 // Read reads the days from the one of a time until before another time.
 func Read(ctx context.Context, client kubernetes.Interface, namespace string, from, until time.Time) (*Record, error) {
-	r := &Record{Workloads: map[advice.Container]*Workload{}}
+	r := &Record{Workloads: map[workload.Container]*Workload{}}
 	err := storeIn(client, namespace).Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
 		if day.Before(days.Start(from)) || !day.Before(until) {
 			return
@@ -122,24 +119,4 @@ func (w *Workload) add(day time.Time, l *Line) {
 			}
 		}
 	}
-}
-
-// fit keeps at most so many workloads: no namespace has a further one before each other has as many, and those that were seen last, and
-// for longer, come first.
-func (r *Record) fit(most int) (leftOut int) {
-	if leftOut = len(r.Workloads) - most; leftOut <= 0 {
-		return 0
-	}
-	hours := make(map[advice.Container]float64, len(r.Workloads))
-	for of, w := range r.Workloads {
-		hours[of] = w.Memory.Hours()
-	}
-	latest := slices.SortedFunc(maps.Keys(r.Workloads), func(a, b advice.Container) int {
-		return cmp.Or(r.Workloads[b].last.Compare(r.Workloads[a].last), cmp.Compare(hours[b], hours[a]), a.Compare(b))
-	})
-	advice.InTurn(latest, func(of advice.Container) advice.Container { return of })
-	for _, of := range latest[most:] {
-		delete(r.Workloads, of)
-	}
-	return leftOut
 }

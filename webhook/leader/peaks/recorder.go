@@ -17,11 +17,11 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
+	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
 
 const (
@@ -62,10 +62,10 @@ type session struct {
 // holder is the part of a pod that does not change before its ResourceVersion does.
 type holder struct {
 	version string
-	of      unique.Handle[advice.Container] // the zero Handle: it is not recorded
-	slice   int64                           // MiB
-	device  int64                           // MiB; 0: unknown
-	several bool                            // slices
+	of      unique.Handle[workload.Container] // the zero Handle: it is not recorded
+	slice   int64                             // MiB
+	device  int64                             // MiB; 0: unknown
+	several bool                              // slices
 	ended   bool
 }
 
@@ -118,7 +118,7 @@ func (s *session) look(now time.Time) {
 		case h.ended:
 		case h.several:
 			several++
-		case h.of != unique.Handle[advice.Container]{}:
+		case h.of != unique.Handle[workload.Container]{}:
 			l := t.line(h.of.Value())
 			if l.Pods == 0 {
 				l.Device = 0
@@ -157,15 +157,15 @@ func (s *session) read(kept *podcache.Pod, t *table, now time.Time) (h holder) {
 	if err != nil {
 		return h
 	}
-	given, owner := s.PromiseOf(pod), advice.OwnerOf(pod)
-	if given == nil || owner == (advice.Owner{}) || len(given.Containers) == 0 {
+	given, owner := s.PromiseOf(pod), workload.OwnerOf(pod)
+	if given == nil || owner == (workload.Owner{}) || len(given.Containers) == 0 {
 		return h
 	}
 	c := &given.Containers[0]
 	if h.several = len(given.Containers) > 1 || !c.Granular() && c.Count > 1; h.several {
 		return h
 	}
-	of := advice.Container{Namespace: pod.Namespace, Owner: owner, Container: c.Name}
+	of := workload.Container{Namespace: pod.Namespace, Owner: owner, Container: c.Name}
 	h.of, h.slice, h.device = unique.Make(of), int64(c.Slice), s.DeviceOf(pod.Spec.NodeName, c.Resource, given.Planned.Pool)
 	l := t.line(of)
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -206,9 +206,6 @@ func (s *session) writeAndLog(ctx context.Context, now time.Time) {
 		return
 	}
 	s.written = now
-	if err := s.advise(ctx, now); err != nil {
-		s.Log.Error(err, "recommended sizes are not written", "retryAfter", writePeriod.String())
-	}
 	if err := s.store.Prune(ctx, now.Add(-keepDays*days.Length)); err != nil {
 		s.Log.Error(err, "cannot remove old records of what workloads use", "retryAfter", writePeriod.String())
 	}

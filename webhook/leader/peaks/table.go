@@ -4,30 +4,30 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
+	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
 
 // table are the lines of a Day while it is recorded.
 type table struct {
 	start               time.Time // of the day
-	lines               map[advice.Container]*Line
+	lines               map[workload.Container]*Line
 	unrecorded, leftOut int
 }
 
 func newTable(at time.Time) *table {
-	return &table{start: days.Start(at), lines: map[advice.Container]*Line{}}
+	return &table{start: days.Start(at), lines: map[workload.Container]*Line{}}
 }
 
 // line is the line of a container. Once there are twice as many as a Day has, those without room go.
-func (t *table) line(of advice.Container) *Line {
+func (t *table) line(of workload.Container) *Line {
 	if l := t.lines[of]; l != nil {
 		return l
 	}
 	if len(t.lines) >= 2*maxLines {
 		d := t.day()
 		d.fit(maxLines)
-		t.lines, t.leftOut = map[advice.Container]*Line{}, d.LeftOut
+		t.lines, t.leftOut = map[workload.Container]*Line{}, d.LeftOut
 		t.add(d)
 	}
 	l := &Line{Container: of}

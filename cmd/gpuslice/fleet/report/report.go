@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
-	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/price"
@@ -56,7 +55,7 @@ A container holds its slice of a GPU from its first process there on.
 This takes the right to list ConfigMaps in the namespace of the installation.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "UsageReport", "items": [...], "errors": [...]}, with
-from, until, countedSeconds, unreadSeconds and sizes: how many containers have a history, and how many of these are over-requested or at risk now.
+from, until, countedSeconds, unreadSeconds.
 An item has namespace, pool and label as --by names them, heldGiBHours,
 heldDeviceHours, usedGiBHours (absent: not known), usedReadRatio, unsureGiBHours, unsureDeviceHours and cost.`
 
@@ -183,12 +182,6 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return o.runFOCUS(s, span, days, unread)
 	}
 	r := o.sum(span, days)
-	recommended, err := installed.Sizes(ctx, connection.Client, o.systemNamespace, "", s.Now())
-	if err != nil {
-		r.notes = append(r.notes, fmt.Sprintf("recommended sizes are unknown: %v", err))
-	} else if r.Sizes = sizesOf(recommended, o.namespace); r.Sizes != nil {
-		r.notes = append(r.notes, r.Sizes.String())
-	}
 	for _, problem := range unread {
 		r.Errors = append(r.Errors, cli.Error{Place: cli.Place{Source: "usage"}, Message: problem.Error()})
 	}

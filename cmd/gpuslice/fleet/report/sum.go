@@ -13,8 +13,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/price"
-	"github.com/gpuslice/gpuslice/policies/sizing"
-	"github.com/gpuslice/gpuslice/policies/sizing/advice"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
@@ -103,7 +101,6 @@ type report struct {
 	Until          time.Time `json:"until"`
 	CountedSeconds int64     `json:"countedSeconds"`
 	UnreadSeconds  int64     `json:"unreadSeconds"`
-	Sizes          *sizes    `json:"sizes,omitempty"`
 
 	notes []string
 }
@@ -249,37 +246,4 @@ func partlyCounted(span period, days []*usage.Day) (out []string) {
 		out = append(out, fmt.Sprintf("%s from %s until %s", start.Format(time.DateOnly), from.Format("15:04"), until.Format("15:04")))
 	}
 	return out
-}
-
-// sizes counts the containers of workloads by the verdict on their slices.
-type sizes struct {
-	Containers    int `json:"containers"` // that have a history
-	OverRequested int `json:"overRequested"`
-	AtRisk        int `json:"atRisk"`
-}
-
-// sizesOf counts those of a namespace; "": of all. nil: none has a history.
-func sizesOf(book *advice.Book, namespace string) *sizes {
-	var n sizes
-	for r := range book.All {
-		if namespace != "" && r.Namespace != namespace {
-			continue
-		}
-		n.Containers++
-		switch r.Verdict {
-		case sizing.OverRequested:
-			n.OverRequested++
-		case sizing.AtRisk:
-			n.AtRisk++
-		}
-	}
-	if n.Containers == 0 {
-		return nil
-	}
-	return &n
-}
-
-func (n *sizes) String() string {
-	return fmt.Sprintf("of %d containers with a history, %d are over-requested now and %d at risk: see gpuslice recommend --from record",
-		n.Containers, n.OverRequested, n.AtRisk)
 }
