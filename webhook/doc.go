@@ -33,8 +33,8 @@
 //	quotametrics     limits and usage of quotas, in metrics
 //	bypass           the end of bypasses
 //
-// Both use bounded (lists in bounded memory), clock, events, governed (namespaces under a policy), guardaccess and proofs (findings
-// of guards and verify on pools), keys (the keys that sign promises), and ledger (exact quota).
+// Both use bounded (lists in bounded memory), clock, events, governed (namespaces under a policy), guardaccess (findings
+// of guards on pools), keys (the keys that sign promises), and ledger (exact quota).
 //
 // The package itself has no code: its tests hold the page of threats.
 package webhook

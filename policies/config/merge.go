@@ -64,7 +64,6 @@ func mergeTable() []mergeRow {
 		{"OptOut", mergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
 		{"MinimumEnforcement", mergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.MinimumEnforcement.Tier, t.tenant.MinimumEnforcement.Tier, api.Tiers())
-			t.out.MinimumEnforcement.Proven = t.out.MinimumEnforcement.Proven || t.tenant.MinimumEnforcement.Proven
 		}},
 		{"Frameworks", mergeStrictest, (*tightening).frameworks},
 		{"DefaultFramework", mergeOwn, func(t *tightening) { own(t, &t.out.DefaultFramework, t.tenant.DefaultFramework) }},

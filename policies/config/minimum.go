@@ -8,30 +8,19 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// minimumSpec is the weakest tier of a slice: a tier alone, or a mapping.
+// minimumSpec is the weakest tier of a slice: a tier alone, or a mapping, as earlier builds wrote it.
 type minimumSpec struct {
-	Tier   api.Tier `json:"tier"`
-	Proven bool     `json:"proven,omitempty"` // by gpuslice verify --on-gpu, on the pool as it is
+	Tier api.Tier `json:"tier"`
 }
 
 // Alone is the field that may stand for the mapping.
 func (m *minimumSpec) Alone() any { return &m.Tier }
 
 // MarshalJSON writes the form that people write.
-func (m minimumSpec) MarshalJSON() ([]byte, error) {
-	if !m.Proven {
-		return json.Marshal(m.Tier)
-	}
-	type mapping minimumSpec
-	return json.Marshal(mapping(m))
-}
+func (m minimumSpec) MarshalJSON() ([]byte, error) { return json.Marshal(m.Tier) }
 
 func (m minimumSpec) validate(e *problems, at *field.Path) {
-	switch {
-	case m == minimumSpec{}:
-	case m.Proven && (m.Tier == "" || m.Tier == api.TierNone):
-		e.add(field.Required(at.Child("tier"), "the tier that has to be proven; none needs no proof"))
-	default:
+	if m.Tier != "" {
 		oneOf(e, at, m.Tier, api.Tiers())
 	}
 }

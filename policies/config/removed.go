@@ -11,3 +11,8 @@ func (*Policy) Removed() map[string]string {
 func (*SliceSpec) Removed() map[string]string {
 	return map[string]string{"fromHistory": "write memory, and take the sizes of workloads from gpuslice recommend -o patch"}
 }
+
+// Removed implements the decoder's former.
+func (*minimumSpec) Removed() map[string]string {
+	return map[string]string{"proven": "leave it out, and run gpuslice verify --on-gpu to see what holds a slice on a GPU"}
+}

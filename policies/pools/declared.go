@@ -65,7 +65,6 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
 			if offer, offered := byClass.of(node, d.Resource); offered {
 				g.nodes = append(g.nodes, node)
-				g.noteDriver(&offer)
 				if offer.Strategy != "" {
 					offers = append(offers, offer) // of labels that contradict each other, none is believed
 				}
@@ -167,7 +166,6 @@ func (g *gathered) recall(remembered []Pool) {
 		return
 	}
 	r := &remembered[i]
-	p.OtherDriver = r.OtherDriver
 	p.DeviceMemory, p.InstanceMemory = cmp.Or(p.DeviceMemory, r.DeviceMemory), cmp.Or(p.InstanceMemory, r.InstanceMemory)
 	p.Replicas, p.Product = cmp.Or(p.Replicas, r.Replicas), cmp.Or(p.Product, r.Product)
 	if p.DriverMajor == 0 {

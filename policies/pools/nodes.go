@@ -18,9 +18,8 @@ import (
 
 // gathered is a pool while its nodes are gathered.
 type gathered struct {
-	pool    Pool
-	nodes   []*corev1.Node
-	drivers []string // that the nodes' labels name, each once
+	pool  Pool
+	nodes []*corev1.Node
 }
 
 // derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
@@ -43,7 +42,6 @@ func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSp
 				byKey[key] = g
 			}
 			g.lowerDriver(offer.DriverMajor, offer.DriverMinor)
-			g.noteDriver(&offer)
 			g.nodes = append(g.nodes, same.nodes...)
 		}
 	}
@@ -138,20 +136,10 @@ func (g *gathered) lowerDriver(major, minor int) {
 	}
 }
 
-// noteDriver keeps the driver of a node's offer.
-func (g *gathered) noteDriver(offer *Pool) {
-	if text := offer.Driver(); text != "" && !slices.Contains(g.drivers, text) {
-		g.drivers = append(g.drivers, text)
-	}
-}
-
 // finish completes the pool with the facts about its nodes.
 func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
-	if i := slices.IndexFunc(g.drivers, func(text string) bool { return text != p.Driver() }); i >= 0 {
-		p.OtherDriver = g.drivers[i]
-	}
 	slices.SortFunc(g.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)

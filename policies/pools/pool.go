@@ -35,7 +35,6 @@ type Pool struct {
 	MPSProvider  strategies.MPSProviderName `json:"mpsProvider,omitempty"`
 	DriverMajor  int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
 	DriverMinor  int                        `json:"driverMinor,omitempty"`
-	OtherDriver  string                     `json:"otherDriver,omitempty"`  // another that labels of its nodes name: "590.44"
 	DriverLimits bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain  string                     `json:"trustDomain,omitempty"`
 	// that offers the resource, or that claims name; "": device plugins do
@@ -66,11 +65,6 @@ type Pool struct {
 	Agents bool `json:"-"`
 	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
 	GuardFailures map[string]string `json:"-"`
-	// Proven are the tiers that held when a program of ours went past its slice on the pool as it is. Proof is that
-	// result for people; Unproven the reason why the latest proof does not count.
-	Proven   []api.Tier `json:"-"`
-	Proof    string     `json:"-"`
-	Unproven string     `json:"-"`
 	// Notes are oddities of the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -218,11 +212,4 @@ func (p *Pool) Driver() string {
 		return ""
 	}
 	return fmt.Sprintf("%d.%d", p.DriverMajor, p.DriverMinor)
-}
-
-// Character lists the facts that decide how slices of the pool are enforced, in words that change when one of them
-// does.
-func (p *Pool) Character() string {
-	return fmt.Sprintf("%s %s %s, %s by %d, granular %t, reserve %s, profile %q, provider %q, driver %s, limits %t",
-		p.Resource, p.Product, p.Total(), p.Strategy, p.Replicas, p.Granular, p.Reserve, p.MIGProfile, p.MPSProvider, p.Driver(), p.DriverLimits)
 }

@@ -27,7 +27,6 @@ var ownObjects = []struct{ name, policy, manifest string }{
 	{"a ledger without the label", "own-ledgers",
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-ledger-a, namespace: gpuslice-system}}`},
 	{"another ConfigMap", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: gpuslice-system}}`},
-	{"what verify proved", "own-ledgers", `{apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-proofs, namespace: gpuslice-system}}`},
 	{"a policy", "own-ledgers",
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: team-b, namespace: gpuslice-system, labels: {gpuslice.dev/policy: "true"}}}`},
 	{"a policy with the name of a ledger", "own-ledgers",

@@ -77,7 +77,6 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/leader/podcache",
 		"webhook/leader/workload",
 		"webhook/ledger",
-		"webhook/proofs",
 	},
 	{
 		"webhook/admission/metrics",

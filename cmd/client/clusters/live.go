@@ -63,9 +63,6 @@ func (l *loader) readLive(ctx context.Context, s cli.Streams) error {
 	if o.State, err = installed.State(ctx, c.Client, system); err != nil {
 		l.warn("pools without a node are unknown: %v", err)
 	}
-	if o.Proofs, err = installed.Proofs(ctx, c.Client, system); err != nil && !apierrors.IsForbidden(err) {
-		l.warn("what was proved on pools is unknown: %v", err)
-	}
 	if l.cluster.ranges, err = installed.LimitRanges(ctx, c.Client, c.Namespace); err != nil {
 		l.warn("the namespace's LimitRanges are unknown: %v", err)
 	}

@@ -20,9 +20,7 @@ type Pool struct {
 	Replicas     int              `json:"replicas,omitempty"`
 	Nodes        []string         `json:"nodes"`
 	Notes        []string         `json:"notes"`
-	Proven       string           `json:"proven,omitempty"`   // the holder of a program that went past its slice, when, and under which driver
-	Unproven     string           `json:"unproven,omitempty"` // why the attempts prove less, or nothing
-	ByClass      bool             `json:"-"`                  // a device class offers it, and no node counts it
+	ByClass      bool             `json:"-"` // a device class offers it, and no node counts it
 }
 
 // PrintedPools are pools as they are printed.
@@ -33,16 +31,11 @@ func PrintedPools(pools []pools.Pool) []Pool {
 		out := Pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Offer(), Device: p.Product, DeviceMemory: p.DeviceMemory,
 			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes),
-			ByClass: p.DeviceClass != "", Proven: p.Proof, Unproven: p.Unproven,
+			ByClass: p.DeviceClass != "",
 		}
 		if p.Remembered() {
 			out.Notes = append(slices.Clone(out.Notes),
 				"remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
-		}
-		if p.Proof != "" {
-			out.Notes = append(slices.Clone(out.Notes), "proven: "+p.Proof)
-		} else if p.Unproven != "" {
-			out.Notes = append(slices.Clone(out.Notes), "not proven: "+p.Unproven)
 		}
 		for _, n := range p.Nodes {
 			for _, named := range n.Named {

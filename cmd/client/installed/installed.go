@@ -24,7 +24,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/keys"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // Selector matches every object of an installation.
@@ -101,20 +100,12 @@ func Objects(ctx context.Context, client kubernetes.Interface, system string) (o
 	if out.State, err = State(ctx, client, system); err != nil {
 		return out, err
 	}
-	if out.Proofs, err = Proofs(ctx, client, system); err != nil {
-		return out, err
-	}
 	nodes, err := Nodes(ctx, client)
 	if err != nil {
 		return out, err
 	}
 	out.Source, err = Source(ctx, client, nodes)
 	return out, err
-}
-
-// Proofs returns the ConfigMap with the proofs of pools; nil: nothing was tried.
-func Proofs(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
-	return configMap(ctx, client, system, proofs.Name, "ConfigMap of proofs")
 }
 
 // configMap reads one; nil: there is none.

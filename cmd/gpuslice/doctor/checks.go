@@ -44,7 +44,6 @@ func cluster() []check {
 		{"agents", checkAgents},
 		{"guard-failures", checkGuardFailures},
 		{"driver-limits", checkDriverLimits},
-		{"proofs", checkProofs},
 		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},
 		{"other-mutators", checkMutators},

@@ -567,7 +567,7 @@ func rows(t *testing.T) []row {
 }
 
 func TestChecks(t *testing.T) {
-	for _, c := range slices.Concat(rows(t), configuredRows(), proofRows(), certificateRows(t)) {
+	for _, c := range slices.Concat(rows(t), configuredRows(), certificateRows(t)) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			all := examineCluster(facts(t, c.facts...))
@@ -592,7 +592,7 @@ func TestChecks(t *testing.T) {
 // TestChecksAreComplete: the table of TestChecks has a row in which each check finds something.
 func TestChecksAreComplete(t *testing.T) {
 	found := map[string]bool{}
-	for _, r := range slices.Concat(rows(t), configuredRows(), proofRows(), certificateRows(t)) {
+	for _, r := range slices.Concat(rows(t), configuredRows(), certificateRows(t)) {
 		found[r.check] = found[r.check] || r.level != ""
 	}
 	names := map[string]bool{}

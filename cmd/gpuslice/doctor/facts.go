@@ -71,7 +71,6 @@ type Facts struct {
 	Policies   []*corev1.ConfigMap
 	Tenants    []*corev1.ConfigMap // tenants' own documents
 	State      *corev1.ConfigMap
-	Proofs     *corev1.ConfigMap // proofs of pools; nil: none
 
 	Rights []Right
 	Unread []Unread
@@ -154,7 +153,7 @@ func (f *Facts) source() pools.Source {
 // snapshot is the input of the webhook's decisions.
 func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
-		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Proofs: f.Proofs, Source: f.source(), Guard: installed.Guard(f.Deployment),
+		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Source: f.source(), Guard: installed.Guard(f.Deployment),
 		Runtimes: pools.RuntimesOf(f.Runtimes, f.Operator),
 	})
 }

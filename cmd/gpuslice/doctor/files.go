@@ -18,7 +18,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // DumpCommand writes the files of which doctor -f makes a cluster.
@@ -171,8 +170,6 @@ func (f *Facts) addConfigMap(m *corev1.ConfigMap) {
 	switch {
 	case m.Namespace == f.System && m.Name == webhookcluster.StateName:
 		f.State = m
-	case m.Namespace == f.System && m.Name == proofs.Name:
-		f.Proofs = m
 	case m.Namespace == f.System && m.Labels[api.LabelPolicy] == "true":
 		f.Policies = append(f.Policies, m)
 	case m.Name == api.TenantPolicyName:

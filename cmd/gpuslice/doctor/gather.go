@@ -233,10 +233,7 @@ func (g *gatherer) policies() (err error) {
 	if g.facts.Policies, err = installed.Policies(g.ctx, g.client, g.facts.System); err != nil {
 		return err
 	}
-	if g.facts.State, err = installed.State(g.ctx, g.client, g.facts.System); err != nil {
-		return err
-	}
-	g.facts.Proofs, err = installed.Proofs(g.ctx, g.client, g.facts.System)
+	g.facts.State, err = installed.State(g.ctx, g.client, g.facts.System)
 	return err
 }
 

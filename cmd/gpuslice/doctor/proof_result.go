@@ -2,24 +2,18 @@ package doctor
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/client/record"
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // promisedOn returns an error where a pod did not get a slice of the pool, and whether a guard is planned for it.
@@ -79,12 +73,32 @@ func attemptText(a proof.Attempt) string {
 	return text
 }
 
+// tried is what a program found that went past its slice of a pool.
+type tried struct {
+	Pool string
+	proof.Report
+}
+
+// String is what was proved, for people.
+func (r tried) String() string {
+	return fmt.Sprintf("%s (%s, driver %s)", r.Tier(), r.Taken.Format("2006-01-02"), r.Driver)
+}
+
+// leaks are the ways that nothing held.
+func (r tried) leaks() (ways []proof.Way) {
+	for _, a := range r.Attempts {
+		if a.Held == proof.Nothing || a.Held == proof.Unknown {
+			ways = append(ways, a.Way)
+		}
+	}
+	return ways
+}
+
 // resultOf is the finding about a pool that was tried, for which a tier is planned.
-func resultOf(r proofs.Record, planned api.Tier) Finding {
+func resultOf(r tried, planned api.Tier) Finding {
 	found := newFinding(OK, "pool %s: %s is planned, and proven", r.Pool, planned)
-	leaks, _ := r.Leaks()
-	lacks := r.Lacks(string(planned))
-	leaked := slices.ContainsFunc(lacks, func(w proof.Way) bool { return slices.Contains(leaks, string(w)) })
+	leaks, lacks := r.leaks(), r.Lacks(string(planned))
+	leaked := slices.ContainsFunc(lacks, func(w proof.Way) bool { return slices.Contains(leaks, w) })
 	switch {
 	case r.Proves(string(planned)) && planned != api.TierNone:
 	case planned == api.TierNone:
@@ -115,30 +129,4 @@ func resultOf(r proofs.Record, planned api.Tier) Finding {
 			strings.Join(names, ", "), api.AnnotationObserved)
 	}
 	return found
-}
-
-// saveProof keeps a record in the system namespace, beside those of other pools.
-func saveProof(ctx context.Context, client kubernetes.Interface, system string, r proofs.Record) error {
-	maps := client.CoreV1().ConfigMaps(system)
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		m, err := maps.Get(ctx, proofs.Name, metav1.GetOptions{})
-		missing := apierrors.IsNotFound(err)
-		if err != nil && !missing {
-			return err
-		}
-		text, err := proofs.Encode(proofs.With(proofs.Of(m), r))
-		if err != nil {
-			return err
-		}
-		if missing {
-			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: proofs.Name,
-				Namespace: system, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
-				Data: map[string]string{proofs.Key: text}}
-			_, err = maps.Create(ctx, m, metav1.CreateOptions{})
-			return err
-		}
-		m.Data = map[string]string{proofs.Key: text}
-		_, err = maps.Update(ctx, m, metav1.UpdateOptions{})
-		return err
-	})
 }

@@ -9,19 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // triedOn is a record of words WAY=HOLDER on the only pool of the nodes.
-func triedOn(p *pools.Pool, words string) proofs.Record {
-	r := proofs.Record{Pool: p.Name, Character: p.Character(), Agents: p.Agents}
+func triedOn(p *pools.Pool, words string) tried {
+	r := tried{Pool: p.Name}
 	r.Driver, r.Taken = p.Driver()+".05", time.Date(2029, 12, 1, 0, 0, 0, 0, time.UTC)
 	for word := range strings.FieldsSeq(words) {
 		way, held, _ := strings.Cut(word, "=")
@@ -30,36 +28,7 @@ func triedOn(p *pools.Pool, words string) proofs.Record {
 	return r
 }
 
-// proved records what a run on the pool found, and how the record was changed since.
-func proved(words string, since func(*proofs.Record)) change {
-	return func(t *testing.T, f *Facts) {
-		r := triedOn(&f.snapshot().Pools()[0], words)
-		if since != nil {
-			since(&r)
-		}
-		text, err := proofs.Encode([]proofs.Record{r})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Proofs = &corev1.ConfigMap{Data: map[string]string{proofs.Key: text}}
-	}
-}
-
 const guarded = "cuMemAlloc=guard cuMemCreate=guard many-small=guard many-processes=guard cuMemAllocManaged=nothing"
-
-// proofRows are those of TestChecks about proofs.
-func proofRows() []row {
-	node := nodes("l4-timeslicing-renamed")
-	return []row{
-		{"nothing was tried", []change{node}, "proofs", "", ""},
-		{"a guard that held", []change{node, proved(guarded, nil)}, "proofs", OK, "guard is proven"},
-		{"a guard that did not", []change{node, proved(strings.Replace(guarded, "guard", "nothing", 1), nil)},
-			"proofs", Warning, "nothing is proven"},
-		{"a proof of another driver", []change{node, proved(guarded, func(r *proofs.Record) { r.Driver = "550.1.2" })},
-			"proofs", Note, "counts no more"},
-		{"a proof of a pool that is no more", []change{node, proved(guarded, func(r *proofs.Record) { r.Pool = "gone" })}, "proofs", "", ""},
-	}
-}
 
 func TestResultOf(t *testing.T) {
 	t.Parallel()
@@ -83,24 +52,6 @@ func TestResultOf(t *testing.T) {
 				t.Errorf("%+v", found)
 			}
 		})
-	}
-}
-
-func TestSaveProof(t *testing.T) {
-	t.Parallel()
-	client := fake.NewClientset()
-	first, second := triedOn(&pools.Pool{Name: "a"}, guarded), triedOn(&pools.Pool{Name: "b"}, guarded)
-	for _, r := range []proofs.Record{second, first, second} {
-		if err := saveProof(t.Context(), client, api.SystemNamespace, r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m, err := client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), proofs.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := proofs.Of(m); len(all) != 2 || all[0].Pool != "a" || all[1].Pool != "b" || m.Labels["app.kubernetes.io/name"] != "gpuslice" {
-		t.Errorf("kept %+v with labels %v", all, m.Labels)
 	}
 }
 
@@ -158,7 +109,7 @@ func TestAwaitEnd(t *testing.T) {
 			}
 			c.change(ended)
 			p := prover{client: fake.NewClientset(ended), namespace: Governed{Name: "proofs"}}
-			if _, _, err := p.awaitEnd(t.Context(), created); (err != nil) != c.fails {
+			if _, err := p.awaitEnd(t.Context(), created); (err != nil) != c.fails {
 				t.Errorf("%v", err)
 			}
 		})

@@ -19,7 +19,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // onGPU are the flags of verify --on-gpu.
@@ -53,9 +52,8 @@ func (o *onGPU) register(cmd *cobra.Command) {
 const onGPUHelp = `
 With --on-gpu, it creates pods that run gpuslice-prove, one after the other, in a slice of each pool: the program goes past its
 slice by a little in each way that CUDA has, and reports what held it. It says first what it will do. --yes lets it go on where
-others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings, and the ConfigMap
-gpuslice-proofs of the system namespace, which doctor, explain, pools and policies (minimumEnforcement) go by. It needs -n:
-whoever may change pods in that namespace can forge a result, so name one that no tenant may use.
+others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings. It needs -n: whoever
+may change pods in that namespace can forge a result, so name one that no tenant may use.
 `
 
 // prover runs pods that go past their slices.
@@ -168,7 +166,7 @@ func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, 
 	return nil, last, false
 }
 
-// try goes past a slice of the pool in each way, and keeps the record.
+// try goes past a slice of the pool in each way, and says what held it.
 func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 	where := "pool/" + pool.Name
 	labels, decision, ok := p.labels(pool)
@@ -180,9 +178,9 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 	fmt.Fprintf(p.err,
 		"pool %s: %d pods in namespace %s, one after the other, each of which goes a little past a slice of %s for at most %s\n",
 		pool.Name, len(ways), p.namespace.Name, decision.Promise.Containers[0].Slice.Human(), p.flags.watch)
-	record := proofs.Record{Pool: pool.Name, Character: pool.Character(), Agents: pool.Agents, Namespace: p.namespace.Name}
+	found := tried{Pool: pool.Name}
 	for _, w := range ways {
-		report, node, err := p.run(ctx, pool, labels, w)
+		report, err := p.run(ctx, pool, labels, w)
 		if err != nil {
 			report.Attempts = []proof.Attempt{{Way: w, Detail: err.Error()}}
 		}
@@ -190,34 +188,25 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 			fmt.Fprintf(p.err, "pool %s: %s\n", pool.Name, attemptText(report.Attempts[0]))
 		}
 		if err == nil {
-			record.Node = node
-			record.Report = record.Merge(report)
+			found.Report = found.Merge(report)
 		} else {
-			record.Attempts = append(record.Attempts, report.Attempts...)
+			found.Attempts = append(found.Attempts, report.Attempts...)
 		}
 		if ctx.Err() != nil {
-			return newFinding(Problem, "stopped: nothing of pool %s is kept", pool.Name)
+			return newFinding(Problem, "stopped: nothing follows about pool %s", pool.Name)
 		}
 	}
-	found := resultOf(record, decision.Promise.Planned.Tier)
-	if record.Taken.IsZero() {
-		return found
-	}
-	if err := saveProof(ctx, p.client, p.facts.System, record); err != nil {
-		return found.With("configmap/"+p.facts.System+"/"+proofs.Name, "", err.Error()).
-			WithRemedy("the result is not kept: run it as a user who may write the ConfigMap")
-	}
-	return found
+	return resultOf(found, decision.Promise.Planned.Tier)
 }
 
 // run runs one pod, and returns its report.
-func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]string, w proof.Way) (r proof.Report, node string, err error) {
+func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]string, w proof.Way) (r proof.Report, err error) {
 	ctx, stop := context.WithTimeout(ctx, p.flags.limit)
 	defer stop()
 	pods := p.client.CoreV1().Pods(p.namespace.Name)
 	pod, err := pods.Create(ctx, p.pod(pool, labels, w), metav1.CreateOptions{})
 	if err != nil {
-		return r, "", fmt.Errorf("create the pod: %w", err)
+		return r, fmt.Errorf("create the pod: %w", err)
 	}
 	defer func() {
 		now := int64(0)
@@ -227,53 +216,52 @@ func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]str
 	}()
 	guarded, err := promisedOn(pod, pool)
 	if err != nil {
-		return r, "", err
+		return r, err
 	}
-	end, node, err := p.awaitEnd(ctx, pod)
+	end, err := p.awaitEnd(ctx, pod)
 	if err != nil {
-		return r, node, err
+		return r, err
 	}
 	if r, err = readReport(end.Message, w); err != nil {
-		return r, node, err
+		return r, err
 	}
 	for i := range r.Attempts {
 		if a := &r.Attempts[i]; a.Held == proof.Guard && !guarded {
 			a.Held, a.Detail = proof.Unknown, a.Detail+", and the pod has no guard"
 		}
 	}
-	return r, node, nil
+	return r, nil
 }
 
 // pollEvery is how often a pod is looked at.
 const pollEvery = 500 * time.Millisecond
 
 // awaitEnd waits until the program of the pod, as it was created, has ended.
-func (p prover) awaitEnd(ctx context.Context, created *corev1.Pod) (end *corev1.ContainerStateTerminated, node string, err error) {
+func (p prover) awaitEnd(ctx context.Context, created *corev1.Pod) (*corev1.ContainerStateTerminated, error) {
 	waiting := "no container runs"
 	for {
 		pod, err := p.client.CoreV1().Pods(p.namespace.Name).Get(ctx, created.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
-			node = pod.Spec.NodeName
 			for _, s := range pod.Status.ContainerStatuses {
 				if s.Name == "prove" && s.State.Terminated != nil {
-					return s.State.Terminated, node, unchanged(created, pod)
+					return s.State.Terminated, unchanged(created, pod)
 				}
 				if s.State.Waiting != nil {
 					waiting = strings.TrimSpace(s.State.Waiting.Reason + " " + s.State.Waiting.Message)
 				}
 			}
 			if pod.Status.Phase == corev1.PodFailed {
-				return nil, node, fmt.Errorf("the pod failed: %s", strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))
+				return nil, fmt.Errorf("the pod failed: %s", strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))
 			}
 		case apierrors.IsNotFound(err):
-			return nil, node, errors.New("the pod was deleted")
+			return nil, errors.New("the pod was deleted")
 		case ctx.Err() == nil:
-			return nil, node, fmt.Errorf("read the pod: %w", err)
+			return nil, fmt.Errorf("read the pod: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, node, fmt.Errorf("the pod did not end in time (%s)", waiting)
+			return nil, fmt.Errorf("the pod did not end in time (%s)", waiting)
 		case <-time.After(pollEvery):
 		}
 	}

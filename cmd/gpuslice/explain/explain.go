@@ -9,16 +9,13 @@
 package explain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/client/clusters"
-	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 	"github.com/gpuslice/gpuslice/cmd/client/preview"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -113,9 +110,6 @@ func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Strea
 		return err
 	}
 	found := summarize(facts)
-	if found.Given != nil {
-		found.Proven = provenOn(ctx, connection.Client, f.Kube.System, found.Given.Pools[0])
-	}
 	err = f.Output.Print(s.Out,
 		cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, f.Output.Format == cli.Wide).Page }})
 	switch {
@@ -162,22 +156,4 @@ func documentOf(all *preview.Results) document {
 		items = append(items, item)
 	}
 	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), clusters.PrintedPools(all.Cluster.Pools)}
-}
-
-// provenOn is the proof on a pool, or the reason why it counts no more; "": nothing was tried, or the user may not read
-// it.
-func provenOn(ctx context.Context, client kubernetes.Interface, system, pool string) string {
-	if proved, err := installed.Proofs(ctx, client, system); err != nil || proved == nil {
-		return ""
-	}
-	snapshot, err := installed.Snapshot(ctx, client, system)
-	if err != nil {
-		return ""
-	}
-	for _, p := range snapshot.Pools() {
-		if p.Name == pool {
-			return cmp.Or(p.Proof, p.Unproven)
-		}
-	}
-	return ""
 }

@@ -20,8 +20,7 @@ type status struct {
 	Requested *api.Request         `json:"requested"` // as the pod was written; null: nothing is recorded
 	Given     *grant               `json:"given"`     // null: nothing
 	Claimed   []string             `json:"claimed,omitempty"`
-	Observed  *observe.Observation `json:"observed"`         // null: nothing is observed yet
-	Proven    string               `json:"proven,omitempty"` // the proof of gpuslice verify --on-gpu on its pool, or why it counts no more
+	Observed  *observe.Observation `json:"observed"` // null: nothing is observed yet
 
 	Reasons []string `json:"reasons"` // why it is pending, was denied, or ended, a sentence each
 	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes with its resource

@@ -31,9 +31,6 @@ func statusPage(l status, wide bool) *page {
 	if o := l.Observed; o != nil {
 		rows = append(rows, []string{"observed", strings.TrimSpace(string(o.State) + " " + string(o.Tier))})
 	}
-	if l.Proven != "" {
-		rows = append(rows, []string{"proven", l.Proven})
-	}
 	p.Rows("  ", rows)
 	for _, reason := range l.Reasons {
 		p.Line("  because " + cli.OneLine(reason))

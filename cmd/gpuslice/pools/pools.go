@@ -17,17 +17,15 @@ import (
 
 const long = `List pools, the nodes that offer the same: strategy, device, resource, replicas of one device, largest slice (SLICE), number of
 nodes, and of the resource what they can allocate, what the pods on them request, and the room left (none on cordoned nodes).
-PROVEN is the tier that held a program past its slice (gpuslice verify --on-gpu), with date and driver; "no": what was tried
-proves nothing, or nothing any more. -o wide adds the memory of a device, the nodes, and notes, such as why a proof does not
-count. A pool that is only declared or remembered has no node.
+-o wide adds the memory of a device, the nodes, and notes. A pool that is only declared or remembered has no node.
 
 It takes the right to list nodes and, for what is requested and free, pods of every namespace. Pools that the cluster's default
-policy declares, those that are remembered, and proofs are listed if you may read the ConfigMaps of the system namespace. Who
+policy declares and those that are remembered are listed if you may read the ConfigMaps of the system namespace. Who
 may not list nodes sees the pools of the slices in one namespace.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "PoolList", "items": [...], "errors": [...]}. An item has
 name, strategy, resource, device, deviceMemory, usable (the largest slice), replicas, nodes, notes, allocatable, requested and
-free (these three absent: unknown), proven and unproven.`
+free (these three absent: unknown).`
 
 const example = `  # what can I request, and where is room
   gpuslice pools
@@ -98,7 +96,7 @@ func (o *options) print(s cli.Streams, all []pool, unread []cli.Error) error {
 }
 
 func pageOf(all []pool, wide bool) *cli.Page {
-	header := []string{"POOL", "STRATEGY", "DEVICE", "RESOURCE", "REPLICAS", "SLICE", "NODES", "ALLOCATABLE", "REQUESTED", "FREE", "PROVEN"}
+	header := []string{"POOL", "STRATEGY", "DEVICE", "RESOURCE", "REPLICAS", "SLICE", "NODES", "ALLOCATABLE", "REQUESTED", "FREE"}
 	if wide {
 		header = append(header, "DEVICE-MEMORY", "NODE-NAMES", "NOTES")
 	}
@@ -109,7 +107,7 @@ func pageOf(all []pool, wide bool) *cli.Page {
 			nodes = strconv.Itoa(len(p.Nodes))
 		}
 		row := []string{p.Name, string(p.Strategy), p.Device, p.Resource, cli.Count(int64(p.Replicas)), cli.Amount(p.Usable), nodes,
-			known(p.Allocatable), known(p.Requested), known(p.Free), proven(p)}
+			known(p.Allocatable), known(p.Requested), known(p.Free)}
 		if wide {
 			row = append(row, cli.Amount(p.DeviceMemory), strings.Join(p.Nodes, ","), strings.Join(p.Notes, "; "))
 		}
@@ -118,15 +116,6 @@ func pageOf(all []pool, wide bool) *cli.Page {
 	page := &cli.Page{}
 	page.Table("", rows)
 	return page
-}
-
-// proven is the holder on the pool's own devices, "no" if the attempts prove nothing, and nothing if nobody tried.
-func proven(p pool) string {
-	text, _, _ := strings.Cut(p.Proven, ";")
-	if text == "" && p.Unproven != "" {
-		return "no"
-	}
-	return text
 }
 
 // known is a number; "?": it is unknown.

@@ -15,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -156,7 +155,7 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 			return c, v
 		}
 	}
-	if minimum := in.Policy.MinimumEnforcement; minimum.Tier != "" || minimum.Proven {
+	if minimum := in.Policy.MinimumEnforcement; minimum.Tier != "" {
 		if v := belowMinimum(in, c); v != nil {
 			return c, v
 		}
@@ -177,8 +176,7 @@ func (c candidate) enforced(guard guardPlan, profile func(container int) framewo
 
 // belowMinimum is the denial of a candidate that policy's minimum enforcement rules out.
 func belowMinimum(in *Input, c *candidate) *api.Violation {
-	tier, lacking := c.tier(), unproven(in, c)
-	minimum := in.Policy.MinimumEnforcement
+	tier, minimum := c.tier(), in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
 	case !ok && c.pool().Awaited():
 		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
@@ -187,11 +185,6 @@ func belowMinimum(in *Input, c *candidate) *api.Violation {
 		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement",
 			Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
 				in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
-	case lacking != nil:
-		return &api.Violation{Rule: api.RuleEnforcement, Reason: "not proven",
-			Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-				"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s",
-				in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
 	return nil
 }
@@ -296,7 +289,7 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) (counted *can
 			continue
 		}
 		other = other.enforced(planGuard(in, other), func(i int) frameworks.Result { return chosen.containers[i].profile })
-		if !chosen.equals(other) || unproven(in, other) != nil {
+		if !chosen.equals(other) {
 			continue
 		}
 		if counted := chosen.countedAs(other); overLimits(in.Policy, counted) == nil {
@@ -304,15 +297,4 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) (counted *can
 		}
 	}
 	return chosen, same
-}
-
-// unproven is the first of the candidate's pools on which nothing current proves the tier that policy demands proof of; nil: none.
-func unproven(in *Input, c *candidate) *pools.Pool {
-	minimum := in.Policy.MinimumEnforcement
-	for i := range c.containers {
-		if minimum.Proven && !slices.Contains(c.containers[i].pool.Proven, minimum.Tier) {
-			return c.containers[i].pool
-		}
-	}
-	return nil
 }

@@ -15,12 +15,11 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, proofs, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
+	policies, tenants, state, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchNodes when it
@@ -43,8 +42,7 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
 		tenants: configMaps(metav1.NamespaceAll, named(api.TenantPolicyName),
 			bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
-		state:  configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
-		proofs: configMaps(options.Namespace, named(proofs.Name), bounded.Kept{Name: "proofs", Of: slim}),
+		state: configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
 		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
 			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: maxNamespaces, Full: full},
 			cache.Indexers{}),
@@ -55,7 +53,7 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 			bounded.Kept{Name: "LimitRanges", Of: slimLimitRange, Bytes: maxLimitRanges, Full: full},
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.classes} {
+	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
 			return w, fmt.Errorf("watch: %w", err)
 		}
@@ -70,7 +68,7 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.proofs, w.namespaces, w.nodes, w.classes, w.limitRanges}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.classes, w.limitRanges}
 }
 
 // onChange calls touch unless an update left everything as it was but the version: kubelets write each node's status

@@ -15,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
@@ -57,7 +56,6 @@ type Objects struct {
 	Policies []*corev1.ConfigMap // of the system namespace
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
-	Proofs   *corev1.ConfigMap   // likewise
 	Source   pools.Source
 	Guard    *config.GuardSettings // nil: no guard is injected
 	Runtimes pools.Runtimes
@@ -73,15 +71,14 @@ func ReadSnapshot(from Objects) *Snapshot {
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
 	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).
-		withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
+		withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}).
 		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
-// withPools is s with device classes, the pools that the source has, and those known from before, with their proofs.
-func (s *Snapshot) withPools(source pools.Source, known pools.Known, proved *corev1.ConfigMap) *Snapshot {
+// withPools is s with device classes, the pools that the source has, and those known from before.
+func (s *Snapshot) withPools(source pools.Source, known pools.Known) *Snapshot {
 	out := *s
 	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
-	proofs.Apply(proofs.Of(proved), out.pools)
 	out.places = sync.OnceValue(func() map[place]string { return placesIn(out.pools) })
 	return &out
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
-	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // saveRetry is how long a replica waits before it retries a failed save.
@@ -177,8 +176,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	proved := cached[*corev1.ConfigMap](w.informers.proofs, w.options.Namespace+"/"+proofs.Name)
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, proved).
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known).
 		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now))
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
