@@ -184,7 +184,7 @@ func TestAdmissionPolicies(t *testing.T) {
 			t.Errorf("%s", ours)
 		}
 		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-conditions", "gpuslice-own-ledgers", "gpuslice-own-templates",
-			"gpuslice-own-names", "gpuslice-own-quotas", "gpuslice-own-events"} {
+			"gpuslice-own-names", "gpuslice-own-events"} {
 			own := policyNamed(t, policy).Spec.MatchConditions
 			if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
 				t.Errorf("%s: %+v", policy, own)

@@ -21,7 +21,7 @@ var (
 	clientRate    = rate{50, 100} // a burst when it starts, next to none afterwards
 	observerRate  = rate{20, 40}  // annotations and Events: a pod that starts costs one of each at most
 	eventsRate    = rate{10, 20}  // Events on the owners of denied pods, and who those owners are
-	writerRate    = rate{5, 10}   // ResourceQuotas, where policy has them written
+	writerRate    = rate{5, 10}   // device classes, and the records of a day
 	closingRate   = rate{50, 100} // an annotation of each namespace, in which GPUs can be claimed until it is written
 	templatesRate = rate{20, 40}  // templates of claims, for which pods wait
 	unlimited     = rate{qps: -1}

@@ -18,7 +18,6 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader/claimtemplates"
 	"github.com/gpuslice/gpuslice/webhook/leader/closedclasses"
 	"github.com/gpuslice/gpuslice/webhook/leader/extendednames"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/leader/nodecondition"
 	"github.com/gpuslice/gpuslice/webhook/leader/nodelease"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
@@ -60,9 +59,6 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
-	writer := &nativequota.Writer{
-		Client: slow, Quotas: s.cluster.ResourceQuotas(), Governed: s.cluster.Governed, Log: s.log.WithName("nativequota"),
-	}
 	extended := &extendednames.Writer{
 		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
 	}
@@ -73,7 +69,7 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
-	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, closed.Run, s.quotaMetrics.Run}
+	s.runnables = []leader.Runnable{keeper.Run, extended.Run, closed.Run, s.quotaMetrics.Run}
 	return s.makePodRunnables(client, s.usage(slow), s.peaks(slow))
 }
 

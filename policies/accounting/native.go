@@ -17,9 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
-const LabelQuota = api.Domain + "/quota"
-
 // NativeQuota is the limit of one ResourceQuota on one GPU resource.
 type NativeQuota struct {
 	Name     string // of the ResourceQuota
@@ -30,12 +27,8 @@ type NativeQuota struct {
 	Uncounted string
 }
 
-// NativeQuotasOf returns the limits of a ResourceQuota on GPU resources, sorted by name: none if it limits none, or if
-// gpuslice wrote it, since its limit is checked under its own name.
+// NativeQuotasOf returns the limits of a ResourceQuota on GPU resources, sorted by name: none if it limits none.
 func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
-	if q.Labels[LabelQuota] == "true" {
-		return nil
-	}
 	var scope quota.Scope
 	counts, uncounted := scope.Narrow(q.Spec)
 	if !counts {

@@ -15,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -35,7 +34,6 @@ func TestNativeQuota(t *testing.T) {
 	t.Run("scopes match pods as in Kubernetes", nativeScopes)
 	t.Run("limits renamed and other pods together", nativeRenamed)
 	t.Run("authors of renamed pods get a warning", nativeWarning)
-	t.Run("the written quota is what the policy's pools offer", nativeWritten)
 }
 
 func nativeAsKubernetes(t *testing.T) {
@@ -64,11 +62,6 @@ func nativeAsKubernetes(t *testing.T) {
 		if diff := cmp.Diff(wants, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", spec, diff)
 		}
-	}
-	ours := resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}}")
-	ours.Labels = map[string]string{accounting.LabelQuota: "true"}
-	if got := accounting.NativeQuotasOf(ours); len(got) > 0 {
-		t.Errorf("one of our own counts twice: %+v", got)
 	}
 }
 
@@ -174,53 +167,6 @@ func nativeWarning(t *testing.T) {
 		if diff := cmp.Diff(c.want, accounting.NativeWarnings(&config.Policy{Quota: c.spec}, c.pod, c.native, promise)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
-	}
-}
-
-func nativeWritten(t *testing.T) {
-	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"},
-		{Name: "l4", Resource: nvidia.SharedGPU, Strategy: "mps"},
-		{Name: "t4", Resource: nvidia.SharedGPU, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
-	four := func(names ...api.StrategyName) *config.Policy {
-		return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names,
-			Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
-	}
-	whole := four("exclusive")
-	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
-	check, audit, off := four("mps"), four("mps"), four("mps")
-	check.Quota.Native, audit.EnforcementMode, off.Mode = modes.NativeCheck, api.EnforceAudit, modes.Off
-	for name, c := range map[string]struct {
-		policy *config.Policy
-		want   accounting.WrittenQuota
-		wanted bool
-	}{
-		"slices of one resource": {four("mps"), accounting.WrittenQuota{Resource: nvidia.SharedGPU, Hard: 4}, true},
-		"whole devices":          {whole, accounting.WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
-		"two resources": {four("mps", "time-slicing"), accounting.WrittenQuota{
-			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"},
-			true},
-		"slices, and whole devices beside them": {four("mps", "exclusive"), accounting.WrittenQuota{
-			Why: "the limit is in slices, and policy allows pool a100, which is exclusive; allow only strategies that are counted in slices"}, true},
-		"no pool": {four("mig"), accounting.WrittenQuota{Why: "no pool that policy allows is known"}, true},
-		"check":   {check, accounting.WrittenQuota{}, false},
-		"audit":   {audit, accounting.WrittenQuota{}, false},
-		"off":     {off, accounting.WrittenQuota{}, false},
-	} {
-		got, wanted := accounting.WrittenQuotaOf(c.policy, pools)
-		if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
-			t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
-		}
-	}
-	pools[2].Granular, pools = true, pools[2:3]
-	got, _ := accounting.WrittenQuotaOf(four("time-slicing"), pools)
-	want := "a slice on pool t4 takes several of nvidia.com/gpu.shared, which a ResourceQuota would count each; the limit holds without one"
-	if got != (accounting.WrittenQuota{Why: want}) {
-		t.Errorf("parts of a GPU: %+v", got)
-	}
-	pools[0].Name, pools[0].Strategy, pools[0].Granular = "dra", "claim", false
-	want = "slices on pool dra are claims, which a ResourceQuota counts by their class; the limit holds without one"
-	if got, wanted := accounting.WrittenQuotaOf(four("claim"), pools); got != (accounting.WrittenQuota{Why: want}) || !wanted {
-		t.Errorf("claims: %+v, wanted %t", got, wanted)
 	}
 }
 

@@ -241,17 +241,14 @@ func TestParseQuota(t *testing.T) {
 			}
 		}
 	})
-	t.Run("native writes are for one name and one namespace", func(t *testing.T) {
+	t.Run("native is a word", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			quota string
 			want  string // in the problem; "": none
 		}{
-			"a limit in slices":   {"{native: write, slices: 4}", ""},
-			"memory beside it":    {"{native: write, gpus: 4, memory: 64Gi}", ""},
-			"nothing to write":    {"{native: write, memory: 64Gi}", "one of slices and gpus"},
-			"two things to write": {"{native: write, gpus: 4, slices: 4}", "one of slices and gpus"},
-			"a shared budget":     {"{native: write, slices: 4, budget: ml}", "shared by several"},
-			"another word":        {"{native: wirte}", `supported values: "check", "write", "off"`},
+			"the default":  {"{slices: 4}", ""},
+			"off":          {"{native: \"off\", slices: 4}", ""},
+			"another word": {"{native: wirte}", `supported values: "check", "off"`},
 		} {
 			var q QuotaSpec
 			if err := yaml.UnmarshalStrict([]byte(c.quota), &q); err != nil {

@@ -119,7 +119,7 @@ func wordsOf(t reflect.Type) []string {
 	case reflect.TypeFor[api.Tier]():
 		return texts(api.Tiers())
 	case reflect.TypeFor[modes.NativeMode]():
-		return texts([]modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff})
+		return texts([]modes.NativeMode{modes.NativeCheck, modes.NativeOff})
 	case reflect.TypeFor[modes.ClaimsMode]():
 		return texts([]modes.ClaimsMode{modes.ClaimsCount, modes.ClaimsDeny})
 	case reflect.TypeFor[modes.MIGRounding]():

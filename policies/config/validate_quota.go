@@ -32,18 +32,15 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 	return append(errs, validateQuotaParts(path.Child("classes"), q.Classes)...)
 }
 
-// validateNative rejects quotas that a ResourceQuota of one namespace cannot express.
+// validateNative checks the handling of ResourceQuotas. Earlier builds also wrote one.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
-	native := []modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff}
+	native := []modes.NativeMode{modes.NativeCheck, modes.NativeOff}
 	switch {
+	case q.Native == "write":
+		return field.ErrorList{field.Invalid(path, q.Native,
+			"removed; write check, and a ResourceQuota of your own where a limit has to hold while gpuslice is down")}
 	case q.Native != "" && !slices.Contains(native, q.Native):
 		return field.ErrorList{field.NotSupported(path, modes.NativeMode(document.Shorten(string(q.Native))), native)}
-	case q.Native == modes.NativeWrite && q.Budget != "":
-		return field.ErrorList{field.Invalid(path, q.Native,
-			"a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
-	case q.Native == modes.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
-		return field.ErrorList{
-			field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
 	}
 	return nil
 }

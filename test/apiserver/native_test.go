@@ -9,12 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
@@ -120,63 +118,6 @@ func objectOf(u *unstructured.Unstructured) map[string]any {
 		return nil
 	}
 	return u.Object
-}
-
-func TestWrittenQuota(t *testing.T) {
-	t.Run("follows its policy and touches no other", func(t *testing.T) {
-		i := need(t)
-		const ns, taken = "native-write", "native-taken"
-		quotaOf(t, i, ns, "{native: write, slices: 3}")
-		quotas := i.Server.Client.CoreV1().ResourceQuotas
-		await := func(what string, reached func(*corev1.ResourceQuota) bool) {
-			t.Helper()
-			deadline := time.Now().Add(time.Minute)
-			for {
-				q, err := quotas(ns).Get(t.Context(), accounting.WrittenQuotaName, metav1.GetOptions{})
-				if err != nil && !apierrors.IsNotFound(err) {
-					t.Fatal(err)
-				}
-				if err != nil {
-					q = nil
-				}
-				if reached(q) {
-					return
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%s: %+v", what, q)
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-		}
-		says := func(slices int64) func(*corev1.ResourceQuota) bool {
-			return func(q *corev1.ResourceQuota) bool {
-				if q == nil || q.Labels[accounting.LabelQuota] != "true" || len(q.Spec.Hard) != 1 {
-					return false
-				}
-				hard := q.Spec.Hard["requests.nvidia.com/gpu.shared"]
-				return hard.Value() == slices
-			}
-		}
-		await("written", says(3))
-		setQuota(t, i, ns, "{native: write, slices: 5}")
-		await("changed", says(5))
-
-		if err := i.Server.Namespace(t.Context(), taken, nil); err != nil {
-			t.Fatal(err)
-		}
-		setQuota(t, i, taken, "{native: check}")
-		nativeQuota(t, i, taken, accounting.WrittenQuotaName, "7")
-		setQuota(t, i, taken, "{native: write, slices: 3}")
-		wantEvent(t, i, taken, "ResourceQuota", accounting.WrittenQuotaName, "a ResourceQuota of this name was not written by gpuslice")
-		setQuota(t, i, taken, "{native: check}")
-
-		setQuota(t, i, ns, "{native: check, slices: 5}")
-		await("removed", func(q *corev1.ResourceQuota) bool { return q == nil })
-		q, err := quotas(taken).Get(t.Context(), accounting.WrittenQuotaName, metav1.GetOptions{})
-		if err != nil || q.Labels[accounting.LabelQuota] != "" || len(q.Spec.Hard) != 1 || q.Generation > 1 {
-			t.Errorf("somebody else's was touched: %+v, %v", q, err)
-		}
-	})
 }
 
 // wantEvent waits for an Event on an object that says so.

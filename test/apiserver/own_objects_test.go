@@ -41,16 +41,6 @@ var ownObjects = []struct{ name, policy, manifest string }{
 	{"the keys", "", `{apiVersion: v1, kind: Secret, metadata: {name: gpuslice-promise-keys, namespace: gpuslice-system}}`},
 	{"another Secret", "own-names", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: gpuslice-system}}`},
 	{"a token of an account", "own-names", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: gpuslice-promise-keys, namespace: gpuslice-system, annotations: {kubernetes.io/service-account.name: gpuslice-agent}}}`},
-	{"its ResourceQuota", "", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
-	{"a ResourceQuota on pods", "own-quotas", `{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: kube-system, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {pods: 0}}}`},
-	{"a ResourceQuota on pods too", "own-quotas",
-		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {pods: 0, requests.nvidia.com/gpu: 4}}}`},
-	{"a ResourceQuota of nothing", "own-quotas",
-		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}}`},
-	{"a ResourceQuota of another name", "own-quotas",
-		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: stop, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
-	{"a ResourceQuota without the label", "own-quotas",
-		`{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose}, spec: {hard: {requests.nvidia.com/gpu: 4}}}`},
 	{"its Event", "", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: GPUSliceDenied, source: {component: gpuslice}}`},
 	{"an Event of another reason", "own-events",
 		`{apiVersion: v1, kind: Event, metadata: {name: e, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: Killing, source: {component: gpuslice}}`},
@@ -63,10 +53,6 @@ const anothers = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: team-a, namespace: gpuslice-system, labels: {gpuslice.dev/policy: "true"}}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-state, namespace: gpuslice-system}}
----
-{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: strict}, spec: {hard: {requests.nvidia.com/gpu: 4}}}
----
-{apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: loose, labels: {gpuslice.dev/quota: "true"}}, spec: {hard: {requests.nvidia.com/gpu: 4}}}
 ---
 {apiVersion: v1, kind: Event, metadata: {name: of-the-kubelet, namespace: loose}, involvedObject: {apiVersion: v1, kind: Pod, name: p, namespace: loose}, reason: Killing, source: {component: kubelet}}
 `
@@ -111,8 +97,6 @@ func (s *bare) ownObjects(t *testing.T, config *rest.Config) {
 		t.Fatal(err)
 	}
 	policy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"gpuslice.dev/ledger": "true"}}}
-	stop := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice", Labels: map[string]string{"gpuslice.dev/quota": "true"}},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}}}
 	for name, c := range map[string]struct {
 		policy string
 		change func(context.Context) error
@@ -131,26 +115,10 @@ func (s *bare) ownObjects(t *testing.T, config *rest.Config) {
 		"deletes a policy": {"own-ledgers", func(ctx context.Context) error {
 			return client.CoreV1().ConfigMaps(api.SystemNamespace).Delete(ctx, "team-a", metav1.DeleteOptions{})
 		}},
-		"changes its ResourceQuota to pods": {"own-quotas", func(ctx context.Context) error {
-			_, err := client.CoreV1().ResourceQuotas("loose").Update(ctx, stop, metav1.UpdateOptions{})
-			return err
-		}},
-		"takes another's ResourceQuota": {"own-quotas", func(ctx context.Context) error {
-			own := stop.DeepCopy()
-			own.Spec.Hard = corev1.ResourceList{"requests.nvidia.com/gpu": {}}
-			_, err := client.CoreV1().ResourceQuotas("strict").Update(ctx, own, metav1.UpdateOptions{})
-			return err
-		}},
-		"deletes another's ResourceQuota": {"own-quotas", func(ctx context.Context) error {
-			return client.CoreV1().ResourceQuotas("strict").Delete(ctx, "gpuslice", metav1.DeleteOptions{})
-		}},
 		"makes the kubelet's Event its own": {"own-events", func(ctx context.Context) error {
 			_, err := client.CoreV1().Events("loose").Patch(ctx, "of-the-kubelet", types.MergePatchType,
 				[]byte(`{"reason":"GPUSliceDenied","source":{"component":"gpuslice"}}`), metav1.PatchOptions{})
 			return err
-		}},
-		"deletes its ResourceQuota": {"", func(ctx context.Context) error {
-			return client.CoreV1().ResourceQuotas("loose").Delete(ctx, "gpuslice", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

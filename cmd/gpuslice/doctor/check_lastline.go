@@ -23,7 +23,6 @@ var lastLine = []struct{ policy, missing string }{
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount writes and deletes"},
 	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
 	{"gpuslice-own-names", "nothing limits which Leases and Secrets the webhook's ServiceAccount creates in its namespace"},
-	{"gpuslice-own-quotas", "nothing limits which ResourceQuotas the webhook's ServiceAccount creates, in any namespace"},
 	{"gpuslice-own-events", "nothing limits which Events the webhook's ServiceAccount writes"},
 }
 

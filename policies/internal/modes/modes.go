@@ -30,7 +30,6 @@ type NativeMode string
 // The native modes.
 const (
 	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
-	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
 	NativeOff   NativeMode = "off"   // leave their counting as it is
 )
 

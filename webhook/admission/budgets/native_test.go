@@ -144,14 +144,13 @@ func TestQuotaStatuses(t *testing.T) {
 				gpuQuota("team-a", "2"), gpuQuota("team-b", "2"), gpuQuota("other", "2"),
 				clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}"),
 				clustertest.PolicyMap("b", 11, "namespaces: {names: [team-b]}\nquota: {native: \"off\"}"),
-				clustertest.PolicyMap("c", 12, "namespaces: {names: [team-c]}\nquota: {native: write, slices: 4}"))
+				clustertest.PolicyMap("c", 12, "namespaces: {names: [team-c]}\nquota: {slices: 4}"))
 			w, end := start(t, client)
 			defer end()
 			want := []nativequota.QuotaStatus{
 				{Namespace: "team-a", Name: "team-a-gpus", Resource: api.ResourceGPU, State: nativequota.StateCounted},
 				{Namespace: "team-b", Name: "team-b-gpus", Resource: api.ResourceGPU, State: nativequota.StateUncounted,
 					Reason: "policy gpuslice-system/b does not count it"},
-				{Namespace: "team-c", Name: "gpuslice", Resource: "nvidia.com/gpu.shared", State: nativequota.StateUnwritten, Reason: ""},
 			}
 			if diff := cmp.Diff(want, w.StateReport().ResourceQuotas); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -176,7 +175,7 @@ func TestQuotaStatuses(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff([]string{"gpuslice team-c nvidia.com/gpu.shared unwritten", "team-a-gpus team-a nvidia.com/gpu counted",
+			if diff := cmp.Diff([]string{"team-a-gpus team-a nvidia.com/gpu counted",
 				"team-b-gpus team-b nvidia.com/gpu uncounted"}, series); diff != "" {
 				t.Errorf("metric (-want +got)\n%s", diff)
 			}

@@ -15,19 +15,17 @@ type QuotaState string
 
 // The states.
 const (
-	StateCounted   QuotaState = "counted"   // another's; gpuslice counts the pods that it renamed for it
-	StateUncounted QuotaState = "uncounted" // another's; renamed pods are not counted
-	StateWritten   QuotaState = "written"   // gpuslice's own
-	StateUnwritten QuotaState = "unwritten" // the policy wants one, and there is none
+	StateCounted   QuotaState = "counted"   // gpuslice counts the pods that it renamed for it
+	StateUncounted QuotaState = "uncounted" // renamed pods are not counted
 )
 
-// QuotaStatus is the status of a ResourceQuota, or of one that the policy wants.
+// QuotaStatus is the status of a ResourceQuota.
 type QuotaStatus struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	Resource  string     `json:"resource,omitempty"`
 	State     QuotaState `json:"state"`
-	Reason    string     `json:"reason,omitempty"` // if uncounted or unwritten
+	Reason    string     `json:"reason,omitempty"` // if uncounted
 }
 
 // Statuses returns the status of each ResourceQuota of the governed namespaces, in a stable order.
@@ -37,10 +35,7 @@ func (q *Quotas) Statuses(all []governed.Namespace) (out []QuotaStatus) {
 			continue
 		}
 		for _, n := range q.In(g.Name) {
-			out = append(out, statusOfOther(g, n))
-		}
-		if s, wanted := q.statusOfOwn(g); wanted {
-			out = append(out, s)
+			out = append(out, statusOf(g, n))
 		}
 	}
 	slices.SortFunc(out, func(a, b QuotaStatus) int {
@@ -49,7 +44,7 @@ func (q *Quotas) Statuses(all []governed.Namespace) (out []QuotaStatus) {
 	return out
 }
 
-func statusOfOther(g governed.Namespace, n accounting.NativeQuota) QuotaStatus {
+func statusOf(g governed.Namespace, n accounting.NativeQuota) QuotaStatus {
 	s := QuotaStatus{Namespace: g.Name, Name: n.Name, Resource: n.Resource, State: StateCounted}
 	switch {
 	case !g.Policy.Quota.CountsNative():
@@ -59,21 +54,6 @@ func statusOfOther(g governed.Namespace, n accounting.NativeQuota) QuotaStatus {
 	}
 	return s
 }
-
-func (q *Quotas) statusOfOwn(g governed.Namespace) (QuotaStatus, bool) {
-	want, wanted := accounting.WrittenQuotaOf(g.Policy, g.Pools)
-	s := QuotaStatus{Namespace: g.Name, Name: accounting.WrittenQuotaName, Resource: want.Resource, State: StateUnwritten, Reason: want.Why}
-	if have := q.ownQuota(g.Name); want.Why == "" && have != nil {
-		if s.State = StateWritten; !have.managed() {
-			s.State, s.Reason = StateUnwritten, reasonNotManaged
-		}
-	}
-	return s, wanted
-}
-
-// reasonNotManaged is why a ResourceQuota is not written whose name is taken.
-const reasonNotManaged = "a ResourceQuota of this name was not written by gpuslice: it has no label " +
-	accounting.LabelQuota + "; rename it, or set native: check in the policy"
 
 // maxSeries bounds the metric. The endpoint /state lists all ResourceQuotas.
 const maxSeries = 1000
@@ -87,7 +67,7 @@ type collector struct {
 // RegisterMetrics registers the metric gpuslice_native_quota_info.
 func RegisterMetrics(registerer prometheus.Registerer, statuses func() []QuotaStatus) error {
 	return registerer.Register(&collector{statuses: statuses, desc: prometheus.NewDesc("gpuslice_native_quota_info",
-		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted, uncounted, written or unwritten. At most 1000.",
+		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted or uncounted. At most 1000.",
 		[]string{"namespace", "name", "resource", "state"}, nil)})
 }
 
