@@ -32,8 +32,7 @@ A pod that needs a part of a GPU gets the smallest part that fits its request. P
 costs throughput: the plan counts memory and the shares that pods request, but not how fast programs run beside each other.
 Where the use of multiprocessors was measured, pods that use more than 80 % of a GPU together do not share it.
 
-Without --from, the plan is for the cluster. --from FILE reads a file that gpuslice snapshot wrote. --from openb:NODES.csv,PODS.csv
-reads the lists of the trace cluster-trace-gpu-v2023, gzipped or not: all pods run at once, on whole GPUs today.
+Without --from, the plan is for the cluster. --from FILE reads a file that gpuslice snapshot wrote.
 
 --sizes observed uses the most that containers used, plus 10 %, instead of what they request. --sizes recommended uses the sizes of
 gpuslice recommend, from the files of --samples, which are those of gpuslice recommend --from, or from what gpuslice's leader recorded in
@@ -50,10 +49,7 @@ lowerBound, freed, gapRatio), waiting (before, after), applied (false: more pods
 cause: today and planned with rounding, stranded and strandedGiB; idle, hardlyUsed and unmeasured, in GPUs held today), models, cost,
 groups (by model and layout, least and most: the nodes that the pods need at the quietest moment and at the peak), layouts, nodes, comparison, unplaced and notes.`
 
-const example = `  # the public trace
-  gpuslice plan --from openb:openb_node_list_gpu_node.csv.gz,openb_pod_list_default.csv.gz
-
-  # this cluster
+const example = `  # this cluster
   gpuslice plan
 
   # a snapshot, by what containers used, with the cost
@@ -73,7 +69,7 @@ const example = `  # the public trace
   gpuslice plan --from fleet.json.gz --what-if replicas=2 --without gpu-7
 
   # the numbers alone
-  gpuslice plan --from openb:nodes.csv,pods.csv -o jsonpath='{.devices.today} {.devices.planned}'`
+  gpuslice plan --from fleet.json.gz -o jsonpath='{.devices.today} {.devices.planned}'`
 
 // options are the command's flags.
 type options struct {
@@ -89,7 +85,10 @@ type options struct {
 }
 
 // New returns the command.
-func New(s cli.Streams) *cobra.Command {
+func New(s cli.Streams) *cobra.Command { return newCommand(s, (*options).fleet) }
+
+// newCommand returns the command with a reader of its input.
+func newCommand(s cli.Streams, read func(*options, context.Context, cli.Streams) (*input, error)) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:     "plan [--from FILE]",
@@ -97,12 +96,12 @@ func New(s cli.Streams) *cobra.Command {
 		Long:    long,
 		Example: example,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s, read) },
 	}
 	flags := cmd.Flags()
 	o.source.Register(cmd)
 	flags.StringVar(&o.source.From, "from", "",
-		"`FILE` of a snapshot, -: standard input, openb:NODES.csv,PODS.csv: a trace (default: the cluster)")
+		"`FILE` of a snapshot, -: standard input (default: the cluster)")
 	flags.StringSliceVar(&o.strategies, "strategies", nil, "`STRATEGIES` that the plan may use: exclusive, one of time-slicing and mps, mig, claim (default: time-slicing, and those that nodes have)")
 	flags.StringVar(&o.sizes, "sizes", snapshot.Requested, "`SIZES` of pods: requested, recommended, observed")
 	flags.StringArrayVar(&o.samples, "samples", nil,
@@ -146,7 +145,7 @@ type document struct {
 	Cost *cost `json:"cost,omitempty"`
 }
 
-func (o *options) run(ctx context.Context, s cli.Streams) error {
+func (o *options) run(ctx context.Context, s cli.Streams, read func(*options, context.Context, cli.Streams) (*input, error)) error {
 	familiesOf, err := parseStrategies(o.strategies)
 	if err != nil {
 		return err
@@ -155,7 +154,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err := errors.Join(err, accepted("what-if sizes", o.sizes, sizes...), o.checkSamples()); err != nil {
 		return err
 	}
-	in, err := o.fleet(ctx, s)
+	in, err := read(o, ctx, s)
 	if err != nil {
 		return err
 	}

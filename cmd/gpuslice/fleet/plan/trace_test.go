@@ -10,8 +10,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/demand"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/layout"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/openb"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/placement"
+	"github.com/gpuslice/gpuslice/test/openb"
 )
 
 // traces is a folder with the trace openb; the tests of this file are skipped without it.
