@@ -27,7 +27,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/translate"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/versions"
 )
 
 // run executes the command line args (args[0] is the program) and returns the exit code.
@@ -93,7 +92,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
 		pools.New(s), quota.New(s), audit.New(s), bypass.New(s),
 		doctor.New(s), doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s),
-		uninstall.New(s), versions.New(s))
+		uninstall.New(s))
 	root.AddCommand(fleet.New(s)...)
 	takeNoArguments(root)
 	referToExitCodes(root)

@@ -142,7 +142,6 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/fleet/plan/placement"},
 	{"cmd/gpuslice/fleet/plan/layout"},
 	{
-		"cmd/gpuslice/fleet/plan/openb",
 		"cmd/gpuslice/fleet/plan/proposal",
 		"cmd/gpuslice/fleet/plan/snapshot",
 	},
@@ -171,7 +170,6 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 		"cmd/gpuslice/resign",
 		"cmd/gpuslice/translate",
 		"cmd/gpuslice/uninstall",
-		"cmd/gpuslice/versions",
 	},
 	{"cmd/gpuslice"},
 }}

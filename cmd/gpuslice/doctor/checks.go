@@ -10,6 +10,7 @@ type check struct {
 func cluster() []check {
 	return []check{
 		{"kubernetes-version", checkVersion},
+		{"webhook-version", checkWebhookVersion},
 		{"gpu-nodes", checkNodes},
 		{"gpu-labels", checkLabels},
 		{"drivers", checkDrivers},

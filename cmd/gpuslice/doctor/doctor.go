@@ -108,6 +108,9 @@ func (o *options) gather(ctx context.Context, s cli.Streams) (*kube.Connection, 
 		return nil, nil, err
 	}
 	facts, err := gather(ctx, connection.Client, connection.Objects, o.kube.System)
+	if err == nil {
+		facts.Program = s.Version
+	}
 	return connection, facts, err
 }
 

@@ -72,6 +72,8 @@ type Facts struct {
 	Tenants    []*corev1.ConfigMap // tenants' own documents
 	State      *corev1.ConfigMap
 
+	Program string // the version of this program
+
 	Rights []Right
 	Unread []Unread
 
