@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 	t.Run("each names what is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct{ name, document, want string }{
-			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, sizing, strategies, templates (line 2)`},
+			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
 			{"the wrong case", head + "enforcementmode: warn\n",
 				`enforcementmode: Invalid value: "enforcementmode": unknown field; did you mean "enforcementMode"? (line 2)`},
 			{"an underscore inside a list",
@@ -149,7 +149,7 @@ func TestParseErrors(t *testing.T) {
 			{"no strategy at all", head + "strategies: []\n",
 				`strategies: Required value: at least one of [time-slicing mps mig exclusive claim]; leave the key out for [mig mps time-slicing exclusive]`},
 			{"two sizes", head + "defaultSlice: {memory: 1Gi, fraction: 0.5}\n",
-				`defaultSlice: Required value: exactly one of memory, fraction, class, and it has 2`},
+				`defaultSlice: Required value: exactly one of memory, fraction and class, and it has 2`},
 			{"a limit below the slice", head + "defaultSlice: {memory: 8Gi, memoryLimit: 4Gi}\n",
 				`defaultSlice.memoryLimit: Invalid value: "4Gi": less than memory (8Gi); accepted: as much or more`},
 			{"more than all of a device's compute", head + "defaultSlice: {memory: 8Gi, compute: 101}\n",
