@@ -91,7 +91,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.AddCommand(render.New(s), explain.New(s), list.New(s),
 		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
 		pools.New(s), quota.New(s), audit.New(s), bypass.New(s),
-		doctor.New(s), doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s),
+		doctor.New(s), doctor.NewVerify(s), translate.New(s), resign.New(s),
 		uninstall.New(s))
 	root.AddCommand(fleet.New(s)...)
 	takeNoArguments(root)

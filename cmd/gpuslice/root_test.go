@@ -83,7 +83,7 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of a command has its call, examples, its JSON, and a pointer to the one list of exit codes.
 func TestHelp(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"migrate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"},
+	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"translate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"},
 		{"pools"}, {"quota"}, {"report"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list migrate page plan policy init lint show test pools quota recommend render report resign snapshot top translate uninstall verify" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list page plan policy init lint show test pools quota recommend render report resign snapshot top translate uninstall verify" {
 		t.Errorf("commands: %s", got)
 	}
 }

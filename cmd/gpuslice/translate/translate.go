@@ -1,26 +1,35 @@
-// Package translate has the commands that bring requests in the words of other systems into gpuslice's: translate for manifests,
-// and migrate, which previews a namespace.
+// Package translate is the command that brings requests in the words of other systems into gpuslice's: it rewrites manifests, and
+// previews a namespace.
 package translate
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 )
 
-const long = `Print pods and workloads that request GPUs in the words of another system, in gpuslice's: resources and annotations of that
+const long = `With -f: print pods and workloads that request GPUs in the words of another system, in gpuslice's: resources and annotations of that
 system become labels and nvidia.com/gpu. Everything else is printed as it is, without comments; unknown fields are kept. It
-connects to no cluster, and reads no policy: gpuslice render shows whether a namespace gives such a slice.
+connects to no cluster, and reads no policy: gpuslice render shows whether a namespace gives such a slice. An object that cannot
+be translated is left out, with the reason on standard error. -o diff prints what changes.
+
+Without -f: preview how the workloads and pods of a namespace that request GPUs in such words are written for gpuslice. It changes
+nothing, and takes the right to read pods and workloads. There are two ways to go on: translate the manifests, or have the
+namespace's policy accept the words as they are, with "accept: [SYSTEM]". Pods that a workload controls are shown with it. Finished
+Jobs and pods are left out.
 
 These systems are read: %s.
 
-An object that cannot be translated is left out, with the reason on standard error.`
+Without -f, -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "TranslationList", "items": [...]}, in which an item
+has namespace, kind, name, systems, words, request, notes and problems. -o name prints the objects.`
 
 const example = `  # a pod that was written for HAMi
   gpuslice translate -f pod.yaml
@@ -29,34 +38,62 @@ const example = `  # a pod that was written for HAMi
   gpuslice translate -f manifests/ -o diff
 
   # a chart
-  helm template ./chart | gpuslice translate -f - | kubectl apply -n team-a -f -`
+  helm template ./chart | gpuslice translate -f - | kubectl apply -n team-a -f -
+
+  # what of a namespace was written for HAMi
+  gpuslice translate --from hami -n team-a`
 
 // options are the command's flags.
 type options struct {
 	filenames []string
-	output    string
+	kube      kube.Flags
+	from      string
+	output    cli.Output
 }
 
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:     "translate -f FILE|DIRECTORY|- [flags]",
-		Short:   "Print manifests for another system in gpuslice's words",
+		Use:     "translate [-f FILE|DIRECTORY|- | -n NAMESPACE] [flags]",
+		Short:   "Print manifests for another system in gpuslice's words, or preview a namespace",
 		Long:    fmt.Sprintf(long, strings.Join(known(), ", ")),
 		Example: example,
-		PreRunE: func(*cobra.Command, []string) error {
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.filenames) == 0 {
-				return errors.New("nothing to read: name it with -f FILE, -f DIRECTORY or -f -")
+				return o.preview(cmd.Context(), s)
 			}
-			return nil
+			return o.run(s)
 		},
-		RunE: func(*cobra.Command, []string) error { return o.run(s) },
 	}
-	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil,
+	flags := cmd.Flags()
+	o.kube.Register(flags)
+	o.kube.RegisterNamespace(flags, "to preview (default: the context's, else \"default\")")
+	flags.StringVar(&o.from, "from", "", "`SYSTEM` whose words are looked for in the namespace (default: all)")
+	flags.StringArrayVarP(&o.filenames, "filename", "f", nil,
 		"`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
-	cli.OutputFlag(cmd, &o.output, []string{"yaml", "diff"})
+	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath, diff)
+	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
+}
+
+// diff is the format of what changes in files.
+const diff = "diff"
+
+func (o *options) check() error {
+	files := len(o.filenames) > 0
+	switch {
+	case o.from != "" && !slices.Contains(known(), o.from):
+		return fmt.Errorf("--from %q: accepted: %s", o.from, strings.Join(known(), ", "))
+	case files && (o.from != "" || o.kube.Named()):
+		return errors.New("-f translates files and reads no cluster: leave out -f, or --from, --kubeconfig and --context")
+	case files && !slices.Contains([]string{"text", cli.YAML, diff}, o.output.Format):
+		return fmt.Errorf("-o %s is for the preview of a namespace; accepted with -f: yaml, diff", o.output.Format)
+	case !files && o.output.Format == diff:
+		return errors.New("-o diff is for files: name them with -f FILE, -f DIRECTORY or -f -")
+	}
+	return nil
 }
 
 func (o *options) run(s cli.Streams) error {
@@ -72,7 +109,7 @@ func (o *options) run(s cli.Streams) error {
 			}
 			t.report(s.Err)
 			tally.Denied = tally.Denied || t.after == nil
-			if err := t.print(s, o.output, &stream); err != nil {
+			if err := t.print(s, o.output.Format, &stream); err != nil {
 				return err
 			}
 		}
@@ -100,9 +137,9 @@ func (t *translated) report(out io.Writer) {
 
 func (t *translated) print(s cli.Streams, format string, stream *cli.Objects) error {
 	switch {
-	case t.after == nil || format == "diff" && t.Pod == nil:
+	case t.after == nil || format == diff && t.Pod == nil:
 		return nil
-	case format != "diff":
+	case format != diff:
 		return stream.Print(t.after)
 	}
 	text, err := manifest.Diff(t.Object, t.after, "as it is translated")
