@@ -9,7 +9,7 @@
 //
 // Its packages import in one direction, lowest first: mig; api and claims; quota, internal/spellings and internal/frameworks;
 // internal/strategies and promise; config; pools; internal/request; podedit; accounting and internal/rules; internal/plan; policies.
-// Package sizing estimates slices from history, and sizing/enginememory from a model: no other package here imports them.
+// Package sizing estimates slices from history: no other package here imports it.
 //
 // The package does no I/O and has no clock: the webhook, the command line and the tests call the same functions. It imports no
 // client, no net, os, context, log or sync; test/arch enforces that.

@@ -25,7 +25,6 @@ const maxMessage = 500
 type subject struct {
 	Pod      *corev1.Pod
 	Decision policies.Decision
-	Sliced   bool  // it has a slice already
 	Err      error // why the pod cannot be evaluated: then there is no Decision, and no quota counts the pod
 
 	in      policies.Input
@@ -38,8 +37,8 @@ func evaluate(in policies.Input, living *corev1.Pod) subject {
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
 	given := promise.ClaimedPromise(pod)
-	p := subject{Pod: pod, in: in, Sliced: given != nil}
-	if p.Sliced {
+	p := subject{Pod: pod, in: in}
+	if given != nil {
 		p.Decision = policies.Verify(in, given)
 	} else {
 		p.Decision = policies.Decide(in)
