@@ -70,7 +70,7 @@ type migrated struct {
 
 func (o *options) printPreview(s cli.Streams, namespace string, items []migrated) error {
 	return o.output.Print(s.Out, cli.Answer{
-		Document: cli.NewList("MigrationList", items), Page: func() *cli.Page { return pageOf(namespace, items) },
+		Document: cli.NewList("TranslationList", items), Page: func() *cli.Page { return pageOf(namespace, items) },
 		Names: cli.Names(items, func(i migrated) string { return strings.ToLower(i.Kind) + "/" + i.Name }),
 	})
 }
