@@ -184,6 +184,15 @@ func installedWith(ready int32, bundle []byte) change {
 	}
 }
 
+// versions are those of this program, of the webhook's image, and of its Deployment's label.
+func versions(program, image, label string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Program = program
+		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "webhook", Image: "registry.test:5000/gpuslice/webhook" + image}}
+		f.Deployment.Labels = map[string]string{labelVersion: label}
+	}
+}
+
 // unbound removes the binding of an admission policy.
 func unbound(name string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -385,6 +394,13 @@ func rows(t *testing.T) []row {
 	return []row{
 		{"a version that is too old", []change{minorVersion("29")}, "kubernetes-version", Problem, "older than 1.30"},
 		{"a provider's version", []change{minorVersion("31+")}, "kubernetes-version", OK, "Kubernetes"},
+		{"a webhook of this version", []change{installedWith(3, nil), versions("v0.3.0+a", ":v0.3.0_a", "")}, "webhook-version", OK, "so is the webhook"},
+		{"a webhook of another version", []change{installedWith(3, nil), versions("v0.3.0", ":v0.2.0", "")},
+			"webhook-version", Note, "gpuslice v0.3.0 and the webhook v0.2.0"},
+		{"a webhook by digest, with a label", []change{installedWith(3, nil), versions("v0.3.0", "@sha256:01", "0.2.0")},
+			"webhook-version", Note, "the webhook 0.2.0"},
+		{"a webhook by digest", []change{installedWith(3, nil), versions("v0.3.0", "@sha256:01", "")}, "webhook-version", OK, "unknown version"},
+		{"no webhook", nil, "webhook-version", "", ""},
 		{"a version nobody understands", []change{minorVersion("x")}, "kubernetes-version", Note, "not understood"},
 		{"no GPU at all", nil, "gpu-nodes", Warning, "none of the 0 nodes"},
 		{"shared GPUs", []change{nodes("l4-timeslicing-renamed")}, "gpu-nodes", OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas"},
