@@ -418,7 +418,7 @@ func TestPlanQuestions(t *testing.T) {
 		"--without c": "--without c: no node", "--add 4xH100": "there are G2",
 		"--strategies bogus": `--strategies "bogus": accepted`, "--strategies=": `--strategies "": accepted`,
 		"--add G2": "such as 4xH100", "--sizes large": "accepted: requested, recommended, observed", "--peak min": "accepted: max, p95",
-		"--price G2": "MODEL=PRICE",
+		"--price G2":     "MODEL=PRICE",
 		"--price G2=NaN": "MODEL=PRICE", "--price G2=1,G2=2": "G2 has two prices",
 		"--strategies mps,time-slicing": "one of time-slicing and mps",
 		"--against x.yaml":              "is for --changes",
