@@ -263,7 +263,7 @@ func TestRun(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		if got := f.maps(); len(got) != 3 { // two days, and advice
+		if got := f.maps(); len(got) != 2 { // one for each day
 			t.Errorf("written are %v", got)
 		}
 		stop()
