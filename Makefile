@@ -92,6 +92,9 @@ mutants: ## change one comparison, boolean or loop of MUTATE's packages at a tim
 functions: ## how many functions of the project answer one review of a pod: an error where they are more than they may be
 	go run $(GOFLAGS) -cover -covermode=atomic -coverpkg=github.com/gpuslice/gpuslice/... ./test/functions
 
+removal: ## each wing (test/removal/wings) comes off: what remains builds and passes its unit tests
+	test/removal/removal.sh
+
 programs: ## build all that test-apiserver and e2e run: as cluster, and cert-manager, Prometheus, containerd, runc, NVIDIA's plugin
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 
@@ -110,7 +113,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
-	go test $(GOFLAGS) ./cmd/gpuslice -update
+	go test $(GOFLAGS) ./cmd/gpuslice ./cmd/gpuslice/fleet ./test/commandline -update
 	go test $(GOFLAGS) ./policies/config -run 'Schema|Reference' -update
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
@@ -158,4 +161,4 @@ lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its dat
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test test-race functions mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
+.PHONY: help build images release run test test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint

@@ -25,16 +25,18 @@
 //	observe          which tier really applies to each pod; nodelease reads the reports of agents
 //	usage            holdings and use of pods over time
 //	peaks            the memory that workloads used, by workload
+//	days             what usage and peaks keep of each day
 //	workload         the names of workloads and their containers
+//	nodecondition    whether a node's agent enforces, as a condition of the node
 //	claimtemplates   the ResourceClaimTemplates of slices
-//	nativequota      Kubernetes' own ResourceQuotas on GPU resources
 //	closedclasses    the device classes that nobody claims in a namespace
 //	extendednames    the extended resource names of device classes
 //	quotametrics     limits and usage of quotas, in metrics
 //	bypass           the end of bypasses
 //
 // Both use bounded (lists in bounded memory), clock, events, governed (namespaces under a policy), guardaccess (findings
-// of guards on pools), keys (the keys that sign promises), and ledger (exact quota).
+// of guards on pools), keys (the keys that sign promises), nativequota (Kubernetes' own ResourceQuotas on GPU resources), and
+// ledger (exact quota).
 //
 // The package itself has no code: its tests hold the page of threats.
 package webhook

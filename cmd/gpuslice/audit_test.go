@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
+	"github.com/gpuslice/gpuslice/test/commandline"
 )
 
 // sharedBudget are namespaces under audit that share a budget of one GPU.
@@ -49,14 +51,14 @@ func auditOf(t *testing.T, requested func(*url.URL), pods ...map[string]any) map
 	if err := os.WriteFile(filepath.Join(live, "system.yaml"), []byte(sharedBudget), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server := serve(t, liveWorld{folders: []string{live}, nodes: "testdata/cluster/nodes.yaml", requested: requested})
+	server := commandline.Serve(t, commandline.World{Folders: []string{live}, Nodes: "testdata/cluster/nodes.yaml", Requested: requested})
 	for _, pod := range pods {
 		if err := server.Put(&unstructured.Unstructured{Object: pod}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var out, errs bytes.Buffer
-	run(t.Context(), []string{"gpuslice", "audit", "-A", "-o", "json"}, streamsTo(&out, &errs))
+	program.Run(t.Context(), []string{"gpuslice", "audit", "-A", "-o", "json"}, commandline.StreamsTo(&out, &errs))
 	var printed struct {
 		Items []struct {
 			Namespace string

@@ -10,6 +10,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
+	"github.com/gpuslice/gpuslice/test/commandline"
 	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
@@ -32,8 +34,8 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(t.Context(), append([]string{"gpuslice", "render"}, strings.Fields(command)...),
-		streamsTo(&out, &bytes.Buffer{})); code != 0 {
+	if code := program.Run(t.Context(), append([]string{"gpuslice", "render"}, strings.Fields(command)...),
+		commandline.StreamsTo(&out, &bytes.Buffer{})); code != 0 {
 		t.Fatalf("render %s: exit %d\n%s", command, code, out.String())
 	}
 	for _, side := range []string{"-", "+"} {

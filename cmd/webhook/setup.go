@@ -22,9 +22,9 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/leader"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/leader/quotametrics"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // Setup connects interfaces with their implementations: the parts of one replica.

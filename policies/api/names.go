@@ -37,6 +37,8 @@ const (
 	// AnnotationClosedClasses has the device classes of which nobody claims devices in the namespace: gpuslice writes it,
 	// and the API server reads it.
 	AnnotationClosedClasses = Domain + "/closed-classes"
+	// ConditionEnforcing is the type of the condition of nodes by which gpuslice says whether the node's agent enforces.
+	ConditionEnforcing = Domain + "/Enforcing"
 
 	// LabelFail says which pods are admitted while no webhook answers.
 	LabelFail = Domain + "/fail"

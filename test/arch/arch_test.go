@@ -46,6 +46,8 @@ func rules() []rule {
 			because: "it may signal every process of its node: it carries a client and reads promises, and no machinery"},
 		{under: "guard/limits", reached: []string{"github.com/", "golang.org/x/"}, allowedBy: []string{},
 			because: "the contract between webhook and guard is standard library only, so that both sides can hold it"},
+		{under: "webhook/admission", reached: []string{module + "/webhook/leader"},
+			because: "each replica answers reviews, and what one replica does for all reads what these keep"},
 		{under: "webhook", reached: []string{"github.com/NVIDIA/", "github.com/spf13/viper"},
 			because: "the admission edge reads no device, and its settings come as a value"},
 		{under: "webhook", reached: []string{"sigs.k8s.io/controller-runtime"},

@@ -32,7 +32,6 @@ var policyLayers = layers{"policies", [][]string{
 		"policies/api",
 		"policies/claims",
 	},
-	{"policies/sizing"},
 	{
 		"policies/internal/document",
 		"policies/internal/frameworks",
@@ -63,12 +62,12 @@ var policyLayers = layers{"policies", [][]string{
 var webhookLayers = layers{"webhook", [][]string{
 	{
 		"webhook/bounded",
+		"webhook/governed",
 	},
 	{
 		"webhook/admission/review",
 		"webhook/clock",
 		"webhook/events",
-		"webhook/governed",
 		"webhook/guardaccess",
 		"webhook/keys",
 		"webhook/leader",
@@ -77,13 +76,13 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/leader/podcache",
 		"webhook/leader/workload",
 		"webhook/ledger",
+		"webhook/nativequota",
 	},
 	{
 		"webhook/admission/metrics",
 		"webhook/leader/bypass",
 		"webhook/leader/closedclasses",
 		"webhook/leader/extendednames",
-		"webhook/leader/nativequota",
 		"webhook/leader/nodecondition",
 		"webhook/leader/quotametrics",
 		"webhook/leader/usage",
@@ -123,6 +122,7 @@ var clientLayers = layers{"cmd/client", [][]string{
 		"cmd/client/clusters",
 	},
 	{"cmd/client/preview"},
+	{"cmd/client"},
 }}
 
 // commandLayers are the commands, of which none imports another.
@@ -132,6 +132,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 		"cmd/gpuslice/fleet/inventory",
 		"cmd/gpuslice/fleet/price",
 		"cmd/gpuslice/fleet/scrape",
+		"cmd/gpuslice/fleet/sizing",
 	},
 	{
 		"cmd/gpuslice/fleet/draw",
@@ -171,6 +172,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 		"cmd/gpuslice/translate",
 		"cmd/gpuslice/uninstall",
 	},
+	{"cmd/gpuslice/program"},
 	{"cmd/gpuslice"},
 }}
 

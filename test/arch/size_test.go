@@ -13,32 +13,21 @@ import (
 
 // What a package of policies may hold, so that a reader can hold it too.
 const (
-	maxNames           = 160 // top-level names, methods left out
-	maxExported        = 40  // of the names; policies/api, the vocabulary, may have more
-	maxExportedOutside = 400 // names and methods, in all packages that can be imported from outside policies
+	maxNames    = 160 // top-level names, methods left out
+	maxExported = 40  // of the names; policies/api, the vocabulary, may have more
 )
 
 // size is what a package holds.
 type size struct {
 	names, exported []string
-	methods         int // exported ones of exported types
 }
 
 func TestPackageSize(t *testing.T) {
 	sizes := policySizes(sourceTree(t))
-	var visible []string
 	for _, folder := range slices.Sorted(maps.Keys(sizes)) {
-		if s := sizes[folder]; !strings.Contains(folder+"/", "/internal/") {
-			visible = append(visible, fmt.Sprintf("%s %d", folder, len(s.exported)+s.methods))
-		}
 		if problems := sizes[folder].problems(folder); len(problems) > 0 {
 			t.Errorf("%s %s", folder, strings.Join(problems, "; "))
 		}
-	}
-	total := exportedOutside(sizes)
-	if total > maxExportedOutside {
-		t.Errorf("%d names and methods are visible outside policies, at most %d may be: %s",
-			total, maxExportedOutside, strings.Join(visible, ", "))
 	}
 }
 
@@ -54,7 +43,7 @@ func TestPackageSizeProblems(t *testing.T) {
 	}
 	sizes := policySizes(tr)
 	s := sizes["policies"]
-	if got := fmt.Sprint(s.names, s.exported, s.methods, len(sizes)); got != "[A b C D] [A C D] 1 1" {
+	if got := fmt.Sprint(s.names, s.exported, len(sizes)); got != "[A b C D] [A C D] 1" {
 		t.Errorf("measured %s", got)
 	}
 	many := size{names: make([]string, maxNames+1), exported: make([]string, maxExported+1)}
@@ -86,15 +75,6 @@ func (s size) problems(folder string) (problems []string) {
 	return problems
 }
 
-func exportedOutside(sizes map[string]size) (total int) {
-	for folder, s := range sizes {
-		if !strings.Contains(folder+"/", "/internal/") {
-			total += len(s.exported) + s.methods
-		}
-	}
-	return total
-}
-
 func policySizes(tr *tree) map[string]size {
 	out := map[string]size{}
 	for folder, sources := range tr.packages() {
@@ -105,9 +85,6 @@ func policySizes(tr *tree) map[string]size {
 		for _, file := range sources {
 			for _, decl := range file.ast.Decls {
 				s.names = append(s.names, declared(decl)...)
-				if isExportedMethod(decl) {
-					s.methods++
-				}
 			}
 		}
 		for _, name := range s.names {
@@ -118,20 +95,6 @@ func policySizes(tr *tree) map[string]size {
 		out[folder] = s
 	}
 	return out
-}
-
-// isExportedMethod reports whether decl is a method that other packages can call by the name of its type.
-func isExportedMethod(decl ast.Decl) bool {
-	method, ok := decl.(*ast.FuncDecl)
-	if !ok || method.Recv == nil || !method.Name.IsExported() {
-		return false
-	}
-	of := method.Recv.List[0].Type
-	if pointer, ok := of.(*ast.StarExpr); ok {
-		of = pointer.X
-	}
-	name, ok := of.(*ast.Ident)
-	return ok && name.IsExported()
 }
 
 // declared are the package-wide names of a declaration.

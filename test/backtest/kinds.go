@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 )
 
 // Generated histories: two weeks from which is estimated, and a week that follows, at steps of five minutes.

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 )
 
 // Traces are compared by what they state, and after so many hours.

@@ -26,15 +26,6 @@ type Budget struct {
 	Holders    []Holder       `json:"holders"`
 	// MemoryUnknown reports whether pods hold devices whose memory is not known, which the figures leave out.
 	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
-	// Plan is how many GPUs the pods need; nil: unknown, or they need none.
-	Plan        *Plan  `json:"plan,omitempty"`
-	PlanUnknown string `json:"planUnknown,omitempty"` // why it is
-}
-
-// Plan is how many GPUs pods need as nodes are divided today, and with the layout of gpuslice plan.
-type Plan struct {
-	Today   int `json:"today"`
-	Planned int `json:"planned"`
 }
 
 // Holder is a living pod and its holding.

@@ -15,7 +15,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -32,11 +31,6 @@ func Read(ctx context.Context, c Cluster, namespace string) ([]Budget, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Of(ctx, c, snapshot, namespace)
-}
-
-// Of is Read for a cluster of which policies and pools were read before.
-func Of(ctx context.Context, c Cluster, snapshot *webhookcluster.Snapshot, namespace string) ([]Budget, error) {
 	namespaces, err := installed.Namespaces(ctx, c.Client)
 	if err != nil {
 		return nil, err

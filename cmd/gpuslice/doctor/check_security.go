@@ -40,7 +40,7 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (Finding, bool
 	if !ok {
 		return newFinding(Warning, "the smallest pod that requests a slice gets none in namespace %s", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level).
-			With("policy/"+g.Input.Policy.Name, "answer", answer(decision)), decision.IfEnforced == policies.Denied
+			With("policy/"+g.Input.Policy.Name, "answer", Answer(decision)), decision.IfEnforced == policies.Denied
 	}
 	parsed, err := psa.ParseLevel(level)
 	if err != nil {

@@ -21,7 +21,7 @@ const sampleImage = "registry.k8s.io/pause:3.10"
 func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 	var last policies.Decision
 	for _, labels := range requests(g.Input.Policy) {
-		pod := podWith(g.Name, labels)
+		pod := PodWith(g.Name, labels)
 		in := g.Input
 		in.Pod = pod
 		if last = policies.Decide(in); last.IfEnforced == policies.Mutated && len(last.Promise.Containers) > 0 {
@@ -41,8 +41,8 @@ func requests(p *config.Policy) []map[string]string {
 	return all
 }
 
-// podWith is a pod with labels that requests a GPU.
-func podWith(namespace string, labels map[string]string) *corev1.Pod {
+// PodWith is a pod with labels that requests a GPU.
+func PodWith(namespace string, labels map[string]string) *corev1.Pod {
 	pod := installed.RestrictedPod("gpuslice-verify-", "sample", sampleImage)
 	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	pod.Namespace, pod.Labels = namespace, labels
@@ -53,7 +53,7 @@ func podWith(namespace string, labels map[string]string) *corev1.Pod {
 
 // Deniable is a pod that an enforced policy has to deny: the size that it requests is no amount of memory.
 func Deniable(g Governed) (*corev1.Pod, policies.Decision) {
-	pod := podWith(g.Name, map[string]string{api.LabelMemory: "deny-me"})
+	pod := PodWith(g.Name, map[string]string{api.LabelMemory: "deny-me"})
 	in := g.Input
 	in.Pod = pod
 	return pod, policies.Decide(in)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -35,33 +36,43 @@ const verifyExample = `  # after an installation or an upgrade
   gpuslice verify
 
   # a namespace that was just put under a policy
-  gpuslice verify -n team-a
+  gpuslice verify -n team-a`
 
-  # what really holds a program that goes past its slice, in a namespace that no tenant may use
-  gpuslice verify --on-gpu -n gpuslice-prove`
+// Proof is something that verify can do in the place of dry-runs. Its flags say whether it is to.
+type Proof interface {
+	// Extend adds help and flags to verify.
+	Extend(verify *cobra.Command)
+	Wanted() bool
+	// Run returns its findings about a namespace; "": the caller named none.
+	Run(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string, err io.Writer) []Finding
+}
 
 // NewVerify returns the command verify.
-func NewVerify(s cli.Streams) *cobra.Command {
+func NewVerify(s cli.Streams, proofs ...Proof) *cobra.Command {
 	var o options
-	var gpu onGPU
 	cmd := &cobra.Command{
 		Use:     "verify",
-		Short:   "Prove by dry-runs that the webhook answers, or on GPUs what holds slices",
-		Long:    verifyLong + onGPUHelp + fmt.Sprintf(findingsHelp, kindVerify),
+		Short:   "Prove by dry-runs that the webhook answers",
+		Long:    verifyLong,
 		Example: verifyExample,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			connection, facts, err := o.gather(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
-			if gpu.enabled {
-				return o.print(s, kindVerify, proveOnGPU(cmd.Context(), connection.Client, facts, o.kube.Namespace, gpu, s.Err))
+			for _, p := range proofs {
+				if p.Wanted() {
+					return o.print(s, kindVerify, p.Run(cmd.Context(), connection.Client, facts, o.kube.Namespace, s.Err))
+				}
 			}
 			all := tryNamespace(cmd.Context(), connection.Client, facts, o.kube.Namespace)
 			return o.print(s, kindVerify, append(all, examineInstallation(facts)...))
 		},
 	}
-	gpu.register(cmd)
+	for _, p := range proofs {
+		p.Extend(cmd)
+	}
+	cmd.Long += fmt.Sprintf(findingsHelp, kindVerify)
 	o.register(cmd, s, "to try (default: the first that is governed and enforced)")
 	return cmd
 }
@@ -72,7 +83,7 @@ const shownNames = 10
 // tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is
 // enforced. The expected result is the core's decision about the same pod.
 func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
-	candidates, problem := choose(f, namespace)
+	candidates, problem := Choose(f, namespace)
 	if problem != nil {
 		problem.Check = "namespace"
 		return []Finding{*problem}
@@ -84,8 +95,8 @@ func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, na
 	return []Finding{slice, denial}
 }
 
-// choose finds the namespaces to try, at least one.
-func choose(f *Facts, namespace string) ([]Governed, *Finding) {
+// Choose finds the namespaces to try, at least one.
+func Choose(f *Facts, namespace string) ([]Governed, *Finding) {
 	if f.unread(whatPolicies) || f.unread(whatNamespaces) || f.unread(whatNodes) {
 		return nil, unseen(f)
 	}
@@ -160,7 +171,7 @@ func (t *trial) slice(g Governed) (found Finding, denied bool) {
 	pod, wanted, ok := Sample(g)
 	if !ok {
 		return newFinding(Problem, "not even the smallest pod gets a slice in namespace %s", g.Name).
-			With(where, "policy", g.Input.Policy.Name).With(where, "answer", answer(wanted)).
+			With(where, "policy", g.Input.Policy.Name).With(where, "answer", Answer(wanted)).
 			WithRemedy("gpuslice doctor, which lists the pools"), true
 	}
 	came, err := t.create(pod)
@@ -209,7 +220,8 @@ func given(p *promise.Promise) string {
 	return fmt.Sprintf("%s by %s on %s", strings.Join(sizes, ", "), p.Strategy, p.Pools[0])
 }
 
-func answer(d policies.Decision) string {
+// Answer is the decision about a pod, in words.
+func Answer(d policies.Decision) string {
 	if text := d.Message(); text != "" {
 		return text
 	}

@@ -1,5 +1,25 @@
 // Package fleet is the commands about all GPUs of a cluster together: how they are used, what sizes and what layout would
-// serve better, and what that costs. They decide nothing about a pod: what decides and enforces imports none of them.
+// serve better, and what that costs. It decides nothing about a pod, and what decides and enforces does without it. The commands:
+//
+//	top        what slices use now
+//	snapshot   the nodes, pools and pods of a cluster, in a file
+//	page       the same to look at
+//	recommend  the size of a workload's slice
+//	plan       how to divide the GPUs, and what that saves
+//	report     what namespaces held and used, and what it costs
+//
+// What they share:
+//
+//	inventory     the format of a snapshot
+//	source        a snapshot, from a file or a cluster
+//	draw          the HTML of page and of plan
+//	scrape        the metrics of agents and guards
+//	history       what workloads used, from Prometheus, the leader's record or files
+//	sizing        the size that follows from a history
+//	enginememory  the size that follows from a model
+//	price         prices of GPUs
+//
+// Below plan are demand, placement, layout, proposal, and the plan's own reading of a snapshot.
 package fleet
 
 import (

@@ -52,13 +52,6 @@ func (p *page) budget(b budget.Budget) {
 		p.figures(b)
 	}
 	p.holders(b.Holders)
-	if b.PlanUnknown != "" {
-		p.Line("  GPUs that these pods need: unknown: " + b.PlanUnknown)
-	}
-	if b.Plan != nil {
-		p.Linef("  GPUs that these pods need: %d as they are divided today, %d with the layout that gpuslice plan has for them",
-			b.Plan.Today, b.Plan.Planned)
-	}
 }
 
 func (p *page) figures(b budget.Budget) {

@@ -1,16 +1,13 @@
 package quota
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpuslice/gpuslice/cmd/client/budget"
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -33,7 +30,7 @@ func TestPage(t *testing.T) {
 			{Quota: "team-a (pool a100)", Part: "pool/a100", Dimension: "gpus", Limit: 2, Used: 2},
 			{Quota: "team-a (class large)", Part: "class/large", Dimension: "slices", Limit: 0},
 			{Quota: "gpus (ResourceQuota)", Namespace: "team-a", Dimension: "requests.nvidia.com/gpu", Limit: 4, Used: 5},
-		}, More: 3, MemoryUnknown: true, Plan: &budget.Plan{Today: 3, Planned: 2}, Holders: []budget.Holder{
+		}, More: 3, MemoryUnknown: true, Holders: []budget.Holder{
 			{Namespace: "team-a", Pod: "train-0", Memory: 9728 << 20, Slices: 1, Devices: 1.0 / 3, Promised: true},
 			{Namespace: "team-a", Pod: "whole", GPUs: 1, Devices: 1},
 		}},
@@ -54,7 +51,6 @@ func TestPage(t *testing.T) {
   HOLDS THE MOST  MEMORY  SLICES  GPUS  DEVICES  NOTE
   team-a/train-0  9.5Gi   1       -     0.334    -
   team-a/whole    -       -       1     1        no slice: counts as whole devices
-  GPUs that these pods need: 3 as they are divided today, 2 with the layout that gpuslice plan has for them
 
 budget ml, shared by search, speech, policy gpuslice-system/ml
   not counted yet; retry in a few seconds
@@ -66,27 +62,6 @@ namespace ungoverned: no policy governs it, so its pods have no quota
 `
 	if diff := cmp.Diff(want, textOf(t, p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestPlanned: pods count as gpuslice plan counts them, on the nodes of the cluster.
-func TestPlanned(t *testing.T) {
-	f := inventory.New(time.Now())
-	f.Pools = []inventory.Pool{{Name: "halves", Resource: "nvidia.com/gpu.shared", Strategy: "mps",
-		DeviceMemory: 80 << 10, Slice: 39 << 10, Replicas: 2, Share: 0.5}}
-	f.Nodes = []inventory.Node{{Name: "a", GPUs: inventory.GPUs{Product: "A100", Count: 8, Memory: 80 << 10},
-		Allocatable: inventory.Resources{"cpu": 64000, "memory": 1 << 40, "nvidia.com/gpu.shared": 16},
-		Offers:      []inventory.Offer{{Pool: "halves", Units: 16}}}}
-	if got := planned(f); got != nil {
-		t.Errorf("no pod: %+v", got)
-	}
-	for i := range 8 {
-		f.Pods = append(f.Pods,
-			inventory.Pod{Namespace: "a", Name: fmt.Sprint(i), Node: "a", Phase: "Running", Requests: inventory.Resources{"nvidia.com/gpu.shared": 1},
-				Slices: []inventory.Slice{{Pool: "halves", Resource: "nvidia.com/gpu.shared", Count: 1, Memory: 19 << 10, Strategy: "mps"}}})
-	}
-	if got := planned(f); got == nil || *got != (budget.Plan{Today: 4, Planned: 2}) {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -17,20 +17,13 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/layout"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/snapshot"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
-	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
-	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 const long = `Show quota usage: what living pods hold, what is reserved for admitted pods that are not listed yet, and the limit, for
-each budget and each pool or class that it limits separately; and the pods that hold the most. For one namespace, it shows too how many
-GPUs these pods need as nodes are divided today, and with the layout that gpuslice plan proposes for them.
+each budget and each pool or class that it limits separately; and the pods that hold the most.
 
 Those who may read policies, ledgers and namespaces see any namespace, and all of them with -A. For others the webhook
 answers about one namespace, by a dry-run that creates nothing and takes only the right to create pods there. Usage was
@@ -39,8 +32,7 @@ counted within the last minute, or within seconds if pods come and go.
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "QuotaList", "items": [...], "errors": []}. An item has
 budget, namespaces (those that share it, as far as they may be read), policy, counted (false: the webhook has not counted
 yet), figures (quota, namespace, part, dimension, limit, used, reserved; memory in bytes), more and holders (namespace, pod,
-memory, slices, gpus, promised, untrusted), and plan (today, planned), or planUnknown with the reason. -o name prints the
-budgets.`
+memory, slices, gpus, promised, untrusted). -o name prints the budgets.`
 
 const example = `  # what is left for my team
   gpuslice quota -n team-a
@@ -97,7 +89,7 @@ func (o *options) read(ctx context.Context, c *kube.Connection) ([]budget.Budget
 	if o.all {
 		namespace = ""
 	}
-	all, err := o.readBudgets(ctx, c, namespace)
+	all, err := budget.Read(ctx, budget.Cluster{Client: c.Client, System: o.kube.System}, namespace)
 	switch {
 	case !apierrors.IsForbidden(err):
 		return all, err
@@ -106,43 +98,6 @@ func (o *options) read(ctx context.Context, c *kube.Connection) ([]budget.Budget
 	}
 	one, err := ask(ctx, c.Client, namespace)
 	return []budget.Budget{one}, err
-}
-
-// maxReason is how many bytes of an error stand beside a quota.
-const maxReason = 1000
-
-// readBudgets reads the ledgers, and for one namespace plans for its pods.
-func (o *options) readBudgets(ctx context.Context, c *kube.Connection, namespace string) ([]budget.Budget, error) {
-	objects, err := installed.Objects(ctx, c.Client, o.kube.System)
-	if err != nil {
-		return nil, err
-	}
-	all, err := budget.Of(ctx, budget.Cluster{Client: c.Client, System: o.kube.System}, webhookcluster.ReadSnapshot(objects), namespace)
-	if err != nil || o.all {
-		return all, err
-	}
-	for i := range all {
-		f, err := source.OfPods(ctx, c, objects, all[i].Namespaces)
-		if err != nil { // the quota is known without a plan
-			all[i].PlanUnknown = shorten.Line(err.Error(), maxReason)
-			continue
-		}
-		all[i].Plan = planned(f)
-	}
-	return all, nil
-}
-
-// planned is how many GPUs the pods of a fleet need; nil: none.
-func planned(f *inventory.Fleet) *budget.Plan {
-	in, _ := snapshot.Read(f, snapshot.Options{Sizes: snapshot.Requested, Peak: snapshot.Max})
-	out := &budget.Plan{Planned: layout.Pack(in, layout.Default(in)).Devices()}
-	for _, n := range in.Today() {
-		out.Today += n
-	}
-	if out.Today == 0 {
-		return nil
-	}
-	return out
 }
 
 // ask requests the quota of a namespace from the webhook.

@@ -24,8 +24,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // ledgerStub answers every request alike, and remembers them.

@@ -12,8 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/governed"
-	"github.com/gpuslice/gpuslice/webhook/leader/closedclasses"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // Snapshot is the latest one. An error: there is none yet.
@@ -98,9 +97,9 @@ func (w *Watcher) Governed() (out []governed.Namespace, err error) {
 	return out, nil
 }
 
-// ClosedClasses are the namespaces whose annotation does not name the device classes that are closed there. Where a policy cannot be
+// ClosedClasses are the namespaces whose annotation does not name the device classes that are closed there, with these classes. Where a policy cannot be
 // read, the annotation stays, or closes those of GPUs where pods with claims are admitted in outages. An error: they are not read yet.
-func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) {
+func (w *Watcher) ClosedClasses() (differ map[string]string, err error) {
 	snapshot, err := w.Snapshot()
 	if err != nil {
 		return nil, err
@@ -109,6 +108,7 @@ func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) 
 		policy *config.Policy
 		fail   string // the namespace's label
 	}
+	differ = map[string]string{}
 	closed := map[rule]string{}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
@@ -128,7 +128,7 @@ func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) 
 			closed[by] = want
 		}
 		if want != ns.Annotations[api.AnnotationClosedClasses] {
-			differ = append(differ, closedclasses.Namespace{Name: ns.Name, Closed: want})
+			differ[ns.Name] = want
 		}
 	})
 	return differ, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // StateReport is the present input of decisions, for people and tools who wonder about a pod's decision.

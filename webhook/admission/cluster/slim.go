@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/webhook/leader/nodecondition"
 )
 
 // Bounds on a replica's copies of objects that tenants write: their authors choose how large they are, and how many
@@ -52,7 +51,7 @@ func slim(object runtime.Object) (runtime.Object, int) {
 		// annotations are kilobytes where feature discovery runs
 		o.ManagedFields, o.Annotations, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
 		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity, RuntimeHandlers: o.Status.RuntimeHandlers,
-			Conditions: slices.DeleteFunc(o.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != nodecondition.Type })}
+			Conditions: slices.DeleteFunc(o.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != api.ConditionEnforcing })}
 		if o.Size() > maxNode {
 			return nil, 0
 		}

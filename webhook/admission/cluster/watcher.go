@@ -23,7 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
-	"github.com/gpuslice/gpuslice/webhook/leader/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // saveRetry is how long a replica waits before it retries a failed save.

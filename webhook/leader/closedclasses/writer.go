@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,16 +26,12 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// Namespace is one whose annotation is not as it should be.
-type Namespace struct {
-	Name   string
-	Closed string // as it should be; "": without the annotation
-}
-
 // Writer writes the annotation. Run it in one replica at a time.
 type Writer struct {
-	Client     kubernetes.Interface
-	Namespaces func() ([]Namespace, error) // an error while they are unknown
+	Client kubernetes.Interface
+	// Namespaces are those whose annotation is not as it should be, with what it should be ("": there should be none). An error: they are
+	// not known yet.
+	Namespaces func() (map[string]string, error)
 	Log        logr.Logger
 
 	logged string // the last error
@@ -52,32 +50,32 @@ func (w *Writer) sync(ctx context.Context) {
 		return
 	}
 	failed := ""
-	for _, ns := range all {
-		err := w.write(ctx, ns)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		err := w.write(ctx, name, all[name])
 		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			continue
 		}
 		if failed = err.Error(); failed != w.logged {
-			w.Log.Error(err, "the API server still admits claims of GPUs that are to be closed", "object", "Namespace "+ns.Name)
+			w.Log.Error(err, "the API server still admits claims of GPUs that are to be closed", "object", "Namespace "+name)
 		}
 	}
 	w.logged = failed
 }
 
-func (w *Writer) write(ctx context.Context, ns Namespace) error {
+func (w *Writer) write(ctx context.Context, name, closed string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var value any
-	if ns.Closed != "" {
-		value = ns.Closed
+	if closed != "" {
+		value = closed
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{api.AnnotationClosedClasses: value}}})
 	if err != nil {
 		return err
 	}
-	if _, err := w.Client.CoreV1().Namespaces().Patch(ctx, ns.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("annotate namespace %s: %w", ns.Name, err)
+	if _, err := w.Client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("annotate namespace %s: %w", name, err)
 	}
-	w.Log.Info("closed device classes written", "object", "Namespace "+ns.Name, "classes", ns.Closed)
+	w.Log.Info("closed device classes written", "object", "Namespace "+name, "classes", closed)
 	return nil
 }

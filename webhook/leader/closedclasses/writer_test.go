@@ -23,27 +23,27 @@ func TestWriter(t *testing.T) {
 	client.PrependReactor("patch", "namespaces", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return denied && action.(clienttesting.PatchAction).GetName() == "a", nil, errors.New("denied")
 	})
-	var differ []Namespace
+	var differ map[string]string
 	var unknown error
 	errs := 0
-	w := &Writer{Client: client, Namespaces: func() ([]Namespace, error) { return differ, unknown }, Log: funcr.New(func(prefix, args string) {
+	w := &Writer{Client: client, Namespaces: func() (map[string]string, error) { return differ, unknown }, Log: funcr.New(func(prefix, args string) {
 		if args[:7] != `"level"` {
 			errs++
 		}
 	}, funcr.Options{})}
 	for _, step := range []struct {
 		what    string
-		differ  []Namespace
+		differ  map[string]string
 		unknown error
 		denied  bool
 		want    string // of a and b
 		errs    int
 	}{
-		{"one fails, the other is written", []Namespace{{"a", "x,y"}, {"b", "x"}}, nil, true, `"" "x"`, 1},
-		{"the same failure is logged once", []Namespace{{"a", "x,y"}}, nil, true, `"" "x"`, 1},
-		{"a failed one is written again", []Namespace{{"a", "x,y"}}, nil, false, `"x,y" "x"`, 1},
-		{"nothing is written while namespaces are unknown", []Namespace{{"a", ""}}, errors.New("not read"), false, `"x,y" "x"`, 1},
-		{"one that is gone is no failure", []Namespace{{"c", "x"}, {"b", ""}}, nil, false, `"x,y" ""`, 1},
+		{"one fails, the other is written", map[string]string{"a": "x,y", "b": "x"}, nil, true, `"" "x"`, 1},
+		{"the same failure is logged once", map[string]string{"a": "x,y"}, nil, true, `"" "x"`, 1},
+		{"a failed one is written again", map[string]string{"a": "x,y"}, nil, false, `"x,y" "x"`, 1},
+		{"nothing is written while namespaces are unknown", map[string]string{"a": ""}, errors.New("not read"), false, `"x,y" "x"`, 1},
+		{"one that is gone is no failure", map[string]string{"c": "x", "b": ""}, nil, false, `"x,y" ""`, 1},
 	} {
 		differ, unknown, denied = step.differ, step.unknown, step.denied
 		w.sync(t.Context())

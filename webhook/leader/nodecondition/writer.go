@@ -27,7 +27,7 @@ import (
 )
 
 // Type is the condition's type.
-const Type corev1.NodeConditionType = api.Domain + "/Enforcing"
+const Type corev1.NodeConditionType = api.ConditionEnforcing
 
 // Reasons of the condition: the first of status True, the others of False.
 const (

@@ -220,7 +220,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read and written is not read: %v", err)
 		}
-		r := &Record{Workloads: map[workload.Container]*Workload{}}
+		r := &Record{Workloads: map[workload.Container]*Workload{}, samples: newSamples}
 		r.add(noon, again)
 	})
 }

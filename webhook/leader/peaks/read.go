@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
@@ -35,15 +34,20 @@ func read(m *corev1.ConfigMap, day time.Time) (*Day, error) {
 	return d, nil
 }
 
+// Samples take what a workload used, in seconds since the epoch and MiB, and when a container of it started.
+type Samples interface {
+	Add(seconds, mib float64) bool
+	Start(seconds float64)
+}
+
 // Workload is the record of one container.
 type Workload struct {
-	Memory sizing.History
-	// Events count hours: those in which a guard terminated a process, or the kernel one for want of host memory, which cuts its peak off.
-	// Warnings are not in the record.
-	Events sizing.Events
-	Slice  api.MiB // that its pods had last; 0: unknown
-	Device api.MiB // memory of the largest GPU that they were on last; 0: unknown
-	Pods   int     // that it has now
+	Memory Samples
+	// Terminated counts hours in which a guard terminated a process, or the kernel one for want of host memory, which cuts its peak off.
+	Terminated int
+	Slice      api.MiB // that its pods had last; 0: unknown
+	Device     api.MiB // memory of the largest GPU that they were on last; 0: unknown
+	Pods       int     // that it has now
 
 	last time.Time // day
 }
@@ -55,12 +59,13 @@ type Record struct {
 	Unrecorded, LeftOut int
 	Unread              []error // why days cannot be read
 
-	last time.Time // day
+	last    time.Time // day
+	samples func() Samples
 }
 
-// Read reads the days from the one of a time until before another time.
-func Read(ctx context.Context, client kubernetes.Interface, namespace string, from, until time.Time) (*Record, error) {
-	r := &Record{Workloads: map[workload.Container]*Workload{}}
+// Read reads the days from the one of a time until before another time. samples makes what a workload's are added to.
+func Read(ctx context.Context, client kubernetes.Interface, namespace string, from, until time.Time, samples func() Samples) (*Record, error) {
+	r := &Record{Workloads: map[workload.Container]*Workload{}, samples: samples}
 	err := storeIn(client, namespace).Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
 		if day.Before(days.Start(from)) || !day.Before(until) {
 			return
@@ -92,7 +97,7 @@ func (r *Record) add(day time.Time, d *Day) {
 		l := &d.Lines[i]
 		w := r.Workloads[l.Container]
 		if w == nil {
-			w = &Workload{}
+			w = &Workload{Memory: r.samples()}
 			r.Workloads[l.Container] = w
 		}
 		w.add(day, l)
@@ -103,7 +108,7 @@ func (w *Workload) add(day time.Time, l *Line) {
 	if !day.Before(w.last) {
 		w.Slice, w.Device, w.Pods, w.last = api.MiB(l.Slice), api.MiB(l.Device), l.Pods, day
 	}
-	w.Events.Terminated += (l.Terminated | l.OOMKilled).count()
+	w.Terminated += (l.Terminated | l.OOMKilled).count()
 	for hour, peak := range l.Peaks {
 		mib := peak.mib()
 		if peak == levelOf(l.Device) {

@@ -41,7 +41,7 @@ func TestRecordOnAPIServer(t *testing.T) {
 		}
 	}
 	w := f.record().Workloads[container("team-a", "web")]
-	if w == nil || w.Memory.Hours() != 20 || w.Memory.Peak() < 2000 || w.Memory.Peak() > 2022 {
+	if w == nil || memoryOf(w).Hours() != 20 || memoryOf(w).Peak() < 2000 || memoryOf(w).Peak() > 2022 {
 		t.Errorf("recorded %+v", w)
 	}
 	maps := f.client.CoreV1().ConfigMaps(api.SystemNamespace)

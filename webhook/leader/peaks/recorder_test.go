@@ -19,7 +19,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/sizing"
 	"github.com/gpuslice/gpuslice/test/daystest"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
@@ -96,10 +95,37 @@ func (f *fixture) pass(minutes int, leaders ...*session) {
 	}
 }
 
+// samples keep the peak of each slot.
+type samples struct {
+	slots  map[int64]float64
+	starts []float64
+}
+
+func newSamples() Samples { return &samples{slots: map[int64]float64{}} }
+
+func (s *samples) Add(seconds, mib float64) bool {
+	slot := int64(seconds / slotLength.Seconds())
+	s.slots[slot] = max(s.slots[slot], mib)
+	return true
+}
+
+func (s *samples) Start(seconds float64) { s.starts = append(s.starts, seconds) }
+
+func (s *samples) Peak() (peak float64) {
+	for _, mib := range s.slots {
+		peak = max(peak, mib)
+	}
+	return peak
+}
+
+func (s *samples) Hours() float64 { return float64(len(s.slots)) / float64(slotsOfHour) }
+
+func memoryOf(w *Workload) *samples { return w.Memory.(*samples) }
+
 // record is what is stored.
 func (f *fixture) record() *Record {
 	f.Helper()
-	r, err := Read(f.Context(), f.client, "gpuslice-system", f.now.Add(-14*24*time.Hour), f.now)
+	r, err := Read(f.Context(), f.client, "gpuslice-system", f.now.Add(-14*24*time.Hour), f.now, newSamples)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -141,9 +167,9 @@ func TestRecord(t *testing.T) {
 	if len(r.Workloads) != 1 || web == nil {
 		t.Fatalf("recorded %v", r.Workloads)
 	}
-	if web.Memory.Peak() != 1<<11 || web.Memory.Hours() != 1.5 || web.Pods != 2 || web.Slice != 8<<10 ||
-		web.Events != (sizing.Events{Terminated: 3}) || r.Unrecorded != 1 {
-		t.Errorf("peak %g, %g hours, %+v, %d unrecorded", web.Memory.Peak(), web.Memory.Hours(), web, r.Unrecorded)
+	if memoryOf(web).Peak() != 1<<11 || memoryOf(web).Hours() != 1.5 || web.Pods != 2 || web.Slice != 8<<10 ||
+		web.Terminated != 3 || r.Unrecorded != 1 {
+		t.Errorf("peak %g, %g hours, %+v, %d unrecorded", memoryOf(web).Peak(), memoryOf(web).Hours(), web, r.Unrecorded)
 	}
 	m, err := s.store.Get(t.Context(), noon)
 	if err != nil {
@@ -182,13 +208,13 @@ func TestLeaders(t *testing.T) {
 	}
 	alone.write(s)
 	want, got := alone.record(), f.record()
-	if diff := cmp.Diff(want.Workloads, got.Workloads, cmp.AllowUnexported(Workload{}, sizing.History{}),
-		cmp.Comparer(func(a, b sizing.History) bool {
+	if diff := cmp.Diff(want.Workloads, got.Workloads, cmp.AllowUnexported(Workload{}),
+		cmp.Comparer(func(a, b *samples) bool {
 			return fmt.Sprint(a) == fmt.Sprint(b)
 		})); diff != "" {
 		t.Errorf("(-alone +both)\n%s", diff)
 	}
-	if w := got.Workloads[container("team-a", "web")]; w == nil || w.Memory.Hours() != 30 || len(f.maps()) != 2 {
+	if w := got.Workloads[container("team-a", "web")]; w == nil || memoryOf(w).Hours() != 30 || len(f.maps()) != 2 {
 		t.Errorf("%+v in %v", w, f.maps())
 	}
 }
@@ -234,7 +260,7 @@ func TestStored(t *testing.T) {
 			f.used["1"] = 1000
 			f.pass(24*60, s)
 			f.write(s)
-			if w := f.record().Workloads[container("team-a", "web")]; w == nil || w.Memory.Hours() < 12 || len(s.tables) != 1 {
+			if w := f.record().Workloads[container("team-a", "web")]; w == nil || memoryOf(w).Hours() < 12 || len(s.tables) != 1 {
 				t.Errorf("on the next day recorded %+v, %d days to write", w, len(s.tables))
 			}
 		})
@@ -270,7 +296,7 @@ func TestRun(t *testing.T) {
 		<-done
 		f.now = time.Now().Add(time.Minute)
 		w := f.record().Workloads[container("team-a", "web")]
-		if w == nil || w.Memory.Hours() < 23.9 || w.Memory.Hours() > 24.2 {
+		if w == nil || memoryOf(w).Hours() < 23.9 || memoryOf(w).Hours() > 24.2 {
 			t.Errorf("%v was seen since %s", w, start)
 		}
 	})
@@ -294,8 +320,8 @@ func TestWithinDevice(t *testing.T) {
 		}
 		s.writeAndLog(t.Context(), f.now)
 		w := f.record().Workloads[container("team-a", "web")]
-		if w.Device != 7500 || w.Memory.Peak() > 7500 {
-			t.Errorf("with a peak of %d on %d, recorded %g", most, w.Device, w.Memory.Peak())
+		if w.Device != 7500 || memoryOf(w).Peak() > 7500 {
+			t.Errorf("with a peak of %d on %d, recorded %g", most, w.Device, memoryOf(w).Peak())
 		}
 	}
 }

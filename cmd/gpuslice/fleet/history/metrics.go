@@ -3,7 +3,7 @@ package history
 import (
 	"math"
 
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 )
 
 // dcgmUsed is the GPU memory that DCGM exporter measures, of a whole GPU or MIG instance, in MiB.

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
 // Bounds on the input: a workload of a month takes 6 KB, a series 300 bytes.
@@ -30,10 +30,13 @@ func (k Key) workload() Key { return Key{Namespace: k.Namespace, Workload: k.Wor
 
 // Record is the data of one Key.
 type Record struct {
-	Key   Key
-	Owner Owner
-	// Workload has the samples. Its Events count events, and its Pods those with samples in the last two hours of all.
-	peaks.Workload
+	Key    Key
+	Owner  Owner
+	Memory sizing.History
+	Events sizing.Events
+	Slice  api.MiB // that its pods had last; 0: unknown
+	Device api.MiB // memory of the largest GPU that they were on last; 0: unknown
+	Pods   int     // with samples in the last two hours of all
 	// Shared reports whether the samples are of a GPU that several pods share, and so nobody's own.
 	Shared bool
 	// EngineUse is the highest part of its cache that an inference engine reported to use; 0: unknown.

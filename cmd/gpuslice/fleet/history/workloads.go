@@ -2,9 +2,13 @@ package history
 
 import (
 	"cmp"
+	"context"
+	"time"
 
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing"
 	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
@@ -26,7 +30,12 @@ func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizin
 	return workloads, sizing.NewFleet(own, coverage, hours)
 }
 
-// Recorded returns what gpuslice's leader recorded. Where owners of several kinds have one name, their kinds are part of it.
+// ReadRecord reads what gpuslice's leader recorded, from the day of a time until before another time.
+func ReadRecord(ctx context.Context, client kubernetes.Interface, system string, from, until time.Time) (*peaks.Record, error) {
+	return peaks.Read(ctx, client, system, from, until, func() peaks.Samples { return new(sizing.History) })
+}
+
+// Recorded returns a record that ReadRecord read. Where owners of several kinds have one name, their kinds are part of it.
 func Recorded(recorded *peaks.Record) *Records {
 	r := NewRecords()
 	kinds := map[Key]map[string]bool{}
@@ -48,7 +57,8 @@ func Recorded(recorded *peaks.Record) *Records {
 		if len(kinds[key]) > 1 {
 			key.Workload = of.Kind + "/" + of.Name
 		}
-		r.byKey[key] = &Record{Key: key, Owner: Owner{of.Kind, of.Name}, Workload: *w, free: -1}
+		r.byKey[key] = &Record{Key: key, Owner: Owner{of.Kind, of.Name}, Memory: *w.Memory.(*sizing.History), Events: sizing.Events{Terminated: w.Terminated},
+			Slice: w.Slice, Device: w.Device, Pods: w.Pods, free: -1}
 	}
 	return r
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/snapshot"
-	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
 // weekHours is for how long recommended sizes are to hold, as those of gpuslice recommend.
@@ -34,7 +33,7 @@ func (o *options) recommend(ctx context.Context, s cli.Streams) (sizeOf func(*in
 	if err != nil {
 		return nil, "", err
 	}
-	recorded, err := peaks.Read(ctx, connection.Client, o.source.System, s.Now().AddDate(0, 0, -historyDays), s.Now())
+	recorded, err := history.ReadRecord(ctx, connection.Client, o.source.System, s.Now().AddDate(0, 0, -historyDays), s.Now())
 	switch {
 	case err != nil:
 		return nil, fmt.Sprintf(

@@ -19,7 +19,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/webhook/leader/peaks"
 )
 
 // Formats of -o beside those of package cli.
@@ -187,7 +186,7 @@ const fromRecord = "record"
 
 // readRecord reads what gpuslice's leader recorded.
 func (o *historyOptions) readRecord(ctx context.Context, s cli.Streams, cluster kubernetes.Interface) (*history.Records, offers, error) {
-	recorded, err := peaks.Read(ctx, cluster, o.systemNamespace, s.Now().Add(-o.since), s.Now())
+	recorded, err := history.ReadRecord(ctx, cluster, o.systemNamespace, s.Now().Add(-o.since), s.Now())
 	if err != nil {
 		return nil, offers{}, fmt.Errorf("the record of gpuslice's leader: %w", err)
 	}

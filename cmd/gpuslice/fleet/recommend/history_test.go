@@ -17,8 +17,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing"
 )
 
 // now is when the command runs.

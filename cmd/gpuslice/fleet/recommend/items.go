@@ -11,8 +11,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/sizing"
 )
 
 // item is the recommendation for the container of a workload: an item of -o json.

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -74,21 +73,6 @@ func ReadFile(path string) (*inventory.Fleet, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return out, nil
-}
-
-// OfPods is the fleet of objects that were read before, with the living pods of some namespaces alone.
-func OfPods(ctx context.Context, connection *kube.Connection, objects webhookcluster.Objects, namespaces []string) (*inventory.Fleet, error) {
-	pods, err := installed.LivingPods(ctx, connection.Client, namespaces)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{Connection: connection, err: io.Discard, out: inventory.New(time.Now()), nodes: map[string]*inventory.Node{}}
-	r.addNodes(objects)
-	for i := range pods {
-		r.addPod(&pods[i])
-	}
-	r.out.Sort()
-	return r.out, nil
 }
 
 // reader reads one cluster.

@@ -3,7 +3,7 @@ package proposal
 import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/demand"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/layout"
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 )
 
 // Waste is the part of the needed devices that does nothing, by cause, in devices.

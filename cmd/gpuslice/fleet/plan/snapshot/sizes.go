@@ -5,7 +5,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan/demand"
-	"github.com/gpuslice/gpuslice/policies/sizing"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/sizing"
 )
 
 const (

@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
 )
 
 var (
@@ -22,7 +24,7 @@ var (
 
 // TestQuotedCommands looks for every `gpuslice ...` of every Markdown page, and for its flags.
 func TestQuotedCommands(t *testing.T) {
-	root := newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{}))
+	root := program.New("gpuslice", StreamsTo(&bytes.Buffer{}, &bytes.Buffer{}))
 	root.InitDefaultCompletionCmd("bash")
 	seen, isMessage := 0, sentences(t)
 	project := os.DirFS("../..")

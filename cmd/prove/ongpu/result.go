@@ -1,4 +1,4 @@
-package doctor
+package ongpu
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/client/record"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -95,18 +96,18 @@ func (r tried) leaks() (ways []proof.Way) {
 }
 
 // resultOf is the finding about a pool that was tried, for which a tier is planned.
-func resultOf(r tried, planned api.Tier) Finding {
-	found := newFinding(OK, "pool %s: %s is planned, and proven", r.Pool, planned)
+func resultOf(r tried, planned api.Tier) doctor.Finding {
+	found := newFinding(doctor.OK, "pool %s: %s is planned, and proven", r.Pool, planned)
 	leaks, lacks := r.leaks(), r.Lacks(string(planned))
 	leaked := slices.ContainsFunc(lacks, func(w proof.Way) bool { return slices.Contains(leaks, w) })
 	switch {
 	case r.Proves(string(planned)) && planned != api.TierNone:
 	case planned == api.TierNone:
-		found = newFinding(Warning, "pool %s: nothing is planned to hold slices, and %s is proven", r.Pool, r.Tier())
+		found = newFinding(doctor.Warning, "pool %s: nothing is planned to hold slices, and %s is proven", r.Pool, r.Tier())
 	case leaked:
-		found = newFinding(Problem, "pool %s: %s is planned, and does not hold all that it promises", r.Pool, planned)
+		found = newFinding(doctor.Problem, "pool %s: %s is planned, and does not hold all that it promises", r.Pool, planned)
 	default:
-		found = newFinding(Warning, "pool %s: %s is planned, and not proven", r.Pool, planned)
+		found = newFinding(doctor.Warning, "pool %s: %s is planned, and not proven", r.Pool, planned)
 	}
 	where := "pool/" + r.Pool
 	found = found.With(where, "proven", r.String())
@@ -120,7 +121,7 @@ func resultOf(r tried, planned api.Tier) Finding {
 		}
 		found = found.With(where, "NVML in the pod", text)
 	}
-	if len(lacks) > 0 && found.Level != OK {
+	if len(lacks) > 0 && found.Level != doctor.OK {
 		var names []string
 		for _, w := range lacks {
 			names = append(names, string(w))

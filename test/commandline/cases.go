@@ -1,9 +1,9 @@
-package main
+// Package commandline runs command lines of gpuslice as a user does, on files and on a cluster whose API server is memory.
+package commandline
 
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,25 +17,29 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
 )
 
-var update = flag.Bool("update", false, "rewrite the want sections of testdata/cases")
+// Cases are the *.txtar of a folder. A case has a sentence, args, perhaps stdin, its files, and what is wanted. It runs in a folder
+// that holds its files beside those of Shared/cluster. With a section live, nodes.yaml, Shared/live and the case's folder live
+// are the current cluster. Its user may not list what forbidden names. Files below metrics are what ports of pods serve.
+type Cases struct {
+	Folder, Shared string
+	Update         bool // rewrite what is wanted
+}
 
-// TestCases runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
-// files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted. With a
-// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names.
-// Files below metrics are what ports of pods serve.
-func TestCases(t *testing.T) {
-	names, err := filepath.Glob("testdata/cases/*.txtar")
+// Run runs the cases.
+func (c Cases) Run(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(c.Folder, "*.txtar"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no case found: %v", err)
 	}
 	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { runCase(t, name) })
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { c.run(t, name) })
 	}
 }
 
-func runCase(t *testing.T, name string) {
+func (c Cases) run(t *testing.T, name string) {
 	archive, err := txtar.ParseFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +51,12 @@ func runCase(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared, err := filepath.Abs(c.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("testdata/cluster")); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(shared, "cluster"))); err != nil {
 		t.Fatal(err)
 	}
 	sections, metrics := map[string]string{}, map[string]string{}
@@ -61,18 +69,18 @@ func runCase(t *testing.T, name string) {
 			metrics[port] = string(f.Data)
 			continue
 		}
-		write(t, filepath.Join(folder, f.Name), f.Data)
+		Write(t, filepath.Join(folder, f.Name), f.Data)
 	}
 	if sections["args"] == "" {
 		t.Fatal("the case has no args")
 	}
 	t.Chdir(folder)
 	if _, live := sections["live"]; live {
-		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"},
-			nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"]), metrics: metrics})
+		Serve(t, World{Folders: []string{filepath.Join(shared, "live"), "live"},
+			Nodes: "nodes.yaml", Forbidden: strings.Fields(sections["forbidden"]), Metrics: metrics})
 	}
 	got := outcome(sections["args"], sections["stdin"])
-	if *update {
+	if c.Update {
 		rewrite(t, name, archive, got)
 		return
 	}
@@ -81,20 +89,20 @@ func runCase(t *testing.T, name string) {
 		want[section] = sections[section]
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got, go test ./cmd/gpuslice -update rewrites what is wanted):\n%s", archive.Comment, diff)
+		t.Errorf("%s (-want +got, go test -update rewrites what is wanted):\n%s", archive.Comment, diff)
 	}
 }
 
 // outcome runs one command line. Arguments are separated by blanks.
 func outcome(args, stdin string) map[string]string {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...),
-		cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Now: now, Version: "v0.0.0-test"})
-	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
+	code := program.Run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...),
+		cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Now: Now, Version: "v0.0.0-test"})
+	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": Steady(out.String()), "want/stderr": Steady(errs.String())}
 }
 
-// TestMain takes away the cluster of whoever runs the tests.
-func TestMain(m *testing.M) {
+// Main runs the tests of a package without the cluster of whoever runs them.
+func Main(m *testing.M) {
 	for name, value := range map[string]string{"KUBECONFIG": "/nowhere", "KUBERNETES_SERVICE_HOST": ""} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
@@ -103,8 +111,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// now is when the tests run the commands.
-func now() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+// Now is when the tests run the commands.
+func Now() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
 
 func noEnvironment(string) string { return "" }
 
@@ -114,15 +122,16 @@ var (
 	poolHash    = regexp.MustCompile(`-[0-9a-f]{8}\b`)
 )
 
-// steady leaves out what the core's own tests hold: the annotations for machines (and so the lengths of hunks), and
+// Steady leaves out what the core's own tests hold: the annotations for machines (and so the lengths of hunks), and
 // the hashes in pools' names.
-func steady(text string) string {
+func Steady(text string) string {
 	text = machineText.ReplaceAllString(text, "${1}'...'")
 	text = hunkHeader.ReplaceAllString(text, "@@ ... @@")
 	return poolHash.ReplaceAllString(text, "-xxxxxxxx")
 }
 
-func write(t *testing.T, path string, data []byte) {
+// Write writes a file and makes its folders.
+func Write(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -143,4 +152,19 @@ func rewrite(t *testing.T, name string, archive *txtar.Archive, got map[string]s
 	if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// StreamsTo are streams without input, environment or terminal.
+func StreamsTo(out, err *bytes.Buffer) cli.Streams {
+	return cli.Streams{In: strings.NewReader(""), Out: out, Err: err, Getenv: noEnvironment, Now: Now, Version: "v0.0.0-test"}
+}
+
+// Answer is what a command line prints that ends well.
+func Answer(t *testing.T, args string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := program.Run(t.Context(), strings.Fields("gpuslice "+args), StreamsTo(&out, &errs)); code != 0 {
+		t.Fatalf("%s: exit %d: %s", args, code, errs.String())
+	}
+	return out.String()
 }

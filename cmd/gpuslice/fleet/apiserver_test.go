@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/commandline"
 )
 
 // TestFleetOnAPIServer makes the world of testdata/fleet.txtar on an API server, with more pods than one page of a list has: the snapshot
@@ -38,17 +39,17 @@ func TestFleetOnAPIServer(t *testing.T) {
 			golden = f.Data
 		}
 		if !strings.HasPrefix(f.Name, "metrics/") {
-			write(t, filepath.Join(folder, f.Name), f.Data)
+			commandline.Write(t, filepath.Join(folder, f.Name), f.Data)
 		}
 	}
 	t.Chdir(folder)
-	create(t, server, liveWorld{folders: []string{"live"}, nodes: "nodes.yaml"})
+	create(t, server, commandline.World{Folders: []string{"live"}, Nodes: "nodes.yaml"})
 	t.Setenv(clientcmd.RecommendedConfigPathEnvVar, server.Kubeconfig)
 
 	answers := map[string]string{}
 	for _, args := range []string{"snapshot -o fleet.json.gz", "plan -o json", "plan --from fleet.json.gz -o json",
 		"page -o live.html", "page --from fleet.json.gz -o file.html"} {
-		answers[args] = liveAnswer(t, args)
+		answers[args] = commandline.Answer(t, args)
 	}
 	if live := answers["plan -o json"]; live != answers["plan --from fleet.json.gz -o json"] || !strings.Contains(live, `"kind": "Plan"`) {
 		t.Errorf("the plan of the cluster is not that of its snapshot:\n%s", cmp.Diff(live, answers["plan --from fleet.json.gz -o json"]))
@@ -99,7 +100,7 @@ func leastRights(t *testing.T, server *cluster.APIServer, full string) {
 		Notes            []string
 	}
 	var all, few numbers
-	for text, into := range map[string]*numbers{full: &all, liveAnswer(t, "plan --as planner -o json"): &few} {
+	for text, into := range map[string]*numbers{full: &all, commandline.Answer(t, "plan --as planner -o json"): &few} {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -113,15 +114,6 @@ func leastRights(t *testing.T, server *cluster.APIServer, full string) {
 			t.Errorf("no note has %q: %q", want, few.Notes)
 		}
 	}
-}
-
-func liveAnswer(t *testing.T, args string) string {
-	t.Helper()
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), strings.Fields("gpuslice "+args), streamsTo(&out, &errs)); code != 0 {
-		t.Fatalf("%s: exit %d: %s", args, code, errs.String())
-	}
-	return out.String()
 }
 
 // ofCluster is a fleet as text, without what the API server of a test sets or cannot measure.
@@ -139,11 +131,11 @@ func ofCluster(t *testing.T, f *inventory.Fleet) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return steady(string(text))
+	return commandline.Steady(string(text))
 }
 
 // create makes a world's objects on an API server, and pods without GPUs.
-func create(t *testing.T, server *cluster.APIServer, w liveWorld) {
+func create(t *testing.T, server *cluster.APIServer, w commandline.World) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(server.Config)
 	if err != nil {
@@ -154,7 +146,7 @@ func create(t *testing.T, server *cluster.APIServer, w liveWorld) {
 			t.Fatal(err)
 		}
 	}
-	for _, o := range w.objects(t) {
+	for _, o := range w.Objects(t) {
 		if o.GetKind() == "Namespace" {
 			continue
 		}

@@ -1,11 +1,11 @@
-package main
+// Package program is the command line as a whole: its commands, their help, and exit codes.
+package program
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,12 +27,13 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/translate"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
+	"github.com/gpuslice/gpuslice/cmd/prove/ongpu"
 )
 
-// run executes the command line args (args[0] is the program) and returns the exit code.
-func run(ctx context.Context, args []string, s cli.Streams) int {
+// Run executes the command line args (args[0] is the program) and returns the exit code.
+func Run(ctx context.Context, args []string, s cli.Streams) int {
 	s.Err = cli.WithoutEscapes(s.Err)
-	root := newRootCommand(args[0], s)
+	root := New(args[0], s)
 	root.SetArgs(args[1:])
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
@@ -59,10 +60,11 @@ Objects go to standard output, reasons to standard error.
 
 ` + cli.ExitHelp
 
-// seeExitCodes ends the help of each command.
-const seeExitCodes = "Exit codes: see gpuslice --help."
+// SeeExitCodes ends the help of each command.
+const SeeExitCodes = "Exit codes: see gpuslice --help."
 
-func newRootCommand(program string, s cli.Streams) *cobra.Command {
+// New returns the program with all its commands. name is how it was called.
+func New(name string, s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gpuslice",
 		Short: "Share NVIDIA GPUs on Kubernetes: see what becomes of a pod before it is created",
@@ -80,7 +82,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
+	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gpuslice"}
 	}
 	root.SetIn(s.In)
@@ -91,7 +93,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.AddCommand(render.New(s), explain.New(s), list.New(s),
 		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
 		pools.New(s), quota.New(s), audit.New(s), bypass.New(s),
-		doctor.New(s), doctor.NewVerify(s), translate.New(s), resign.New(s),
+		doctor.New(s), doctor.NewVerify(s, proofs()...), translate.New(s), resign.New(s),
 		uninstall.New(s))
 	root.AddCommand(fleet.New(s)...)
 	takeNoArguments(root)
@@ -100,6 +102,13 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	splitFlags(root)
 	cli.CompleteWords(root)
 	return root
+}
+
+// proofs are what verify can do in the place of dry-runs, a line each.
+func proofs() []doctor.Proof {
+	return []doctor.Proof{
+		ongpu.New(),
+	}
 }
 
 // takeNoArguments has a command and those below it take no arguments where they do not say otherwise.
@@ -116,7 +125,7 @@ func takeNoArguments(cmd *cobra.Command) {
 func referToExitCodes(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Long != "" {
-			c.Long += "\n\n" + seeExitCodes
+			c.Long += "\n\n" + SeeExitCodes
 		}
 		referToExitCodes(c)
 	}
@@ -130,15 +139,4 @@ func newPolicyCommand(commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// buildVersion is the stamped version, else the Go toolchain's record.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		return build.Main.Version
-	}
-	return "(devel)"
 }

@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"bytes"
@@ -23,22 +23,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/memoryapi"
 )
 
-// liveWorld is a cluster whose API server is memory. The user's context is in namespace team-a.
-type liveWorld struct {
-	folders   []string // of objects; those that are not there are left out
-	nodes     string
-	forbidden []string // resources that the user may not list
-	fails     func(resource string) bool
-	requested func(*url.URL)    // is called for each request; nil: nothing is
-	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
+// World is a cluster whose API server is memory. The user's context is in namespace team-a.
+type World struct {
+	Folders   []string // of objects; those that are not there are left out
+	Nodes     string
+	Forbidden []string // resources that the user may not list
+	Fails     func(resource string) bool
+	Requested func(*url.URL)    // is called for each request; nil: nothing is
+	Metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
 
-// serve makes a world the current cluster.
-func serve(t *testing.T, w liveWorld) *memoryapi.Server {
+// Serve makes a world the current cluster.
+func Serve(t *testing.T, w World) *memoryapi.Server {
 	t.Helper()
 	server, err := memoryapi.Start()
 	if err != nil {
@@ -46,13 +47,13 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	}
 	t.Cleanup(server.Stop)
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
-		if w.requested != nil {
-			w.requested(req.URL)
+		if w.Requested != nil {
+			w.Requested(req.URL)
 		}
-		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
+		if resource := path.Base(req.URL.Path); slices.Contains(w.Forbidden, resource) {
 			forbid(out, resource)
 			return
-		} else if w.fails != nil && w.fails(resource) {
+		} else if w.Fails != nil && w.Fails(resource) {
 			http.Error(out, "etcdserver: leader changed", http.StatusInternalServerError)
 			return
 		}
@@ -63,7 +64,7 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 		server.ServeHTTP(out, req)
 	}))
 	t.Cleanup(front.Close)
-	for _, o := range w.objects(t) {
+	for _, o := range w.Objects(t) {
 		if err := server.Put(o); err != nil {
 			t.Fatal(err)
 		}
@@ -73,12 +74,12 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 }
 
 // proxy answers as the port of a pod does.
-func (w liveWorld) proxy(out http.ResponseWriter, req *http.Request, port string) {
-	text, served := w.metrics[port]
+func (w World) proxy(out http.ResponseWriter, req *http.Request, port string) {
+	text, served := w.Metrics[port]
 	status, rest, failed := strings.Cut(text, ":")
 	code, err := strconv.Atoi(strings.TrimPrefix(status, "STATUS "))
 	switch {
-	case slices.Contains(w.forbidden, "pods/proxy"):
+	case slices.Contains(w.Forbidden, "pods/proxy"):
 		forbid(out, "pods/proxy")
 	case !served:
 		http.Error(out, "error trying to reach service: dial tcp 10.0.0.1:80: connect: connection refused", http.StatusServiceUnavailable)
@@ -90,11 +91,11 @@ func (w liveWorld) proxy(out http.ResponseWriter, req *http.Request, port string
 	}
 }
 
-// objects are the world's, pods as the webhook would have made them.
-func (w liveWorld) objects(t *testing.T) (all []*unstructured.Unstructured) {
+// Objects are the world's, pods as the webhook would have made them.
+func (w World) Objects(t *testing.T) (all []*unstructured.Unstructured) {
 	t.Helper()
-	paths := []string{w.nodes}
-	for _, folder := range w.folders {
+	paths := []string{w.Nodes}
+	for _, folder := range w.Folders {
 		if _, err := os.Stat(folder); err == nil {
 			paths = append(paths, folder)
 		}
@@ -120,23 +121,23 @@ func (w liveWorld) objects(t *testing.T) (all []*unstructured.Unstructured) {
 }
 
 // created is a pod as the webhook would have made it.
-func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *unstructured.Unstructured {
+func (w World) created(t *testing.T, authored *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	text, err := authored.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	s := streamsTo(&out, &errs)
+	s := StreamsTo(&out, &errs)
 	s.In = bytes.NewReader(text)
-	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes,
+	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.Nodes,
 		"--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
-	for _, folder := range w.folders {
-		if file := filepath.Join(folder, "system.yaml"); fileExists(file) {
+	for _, folder := range w.Folders {
+		if file := filepath.Join(folder, "system.yaml"); FileExists(file) {
 			args = append(args, "--policies", file)
 		}
 	}
-	if code := run(t.Context(), args, s); code != 0 {
+	if code := program.Run(t.Context(), args, s); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var list struct {
@@ -149,7 +150,8 @@ func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *u
 	return later(t, authored, pod)
 }
 
-func fileExists(path string) bool {
+// FileExists reports whether there is something at a path.
+func FileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

@@ -1,8 +1,9 @@
-package doctor
+package ongpu
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // triedOn is a record of words WAY=HOLDER on the only pool of the nodes.
@@ -36,14 +40,14 @@ func TestResultOf(t *testing.T) {
 	for _, c := range []struct {
 		name, words string
 		planned     api.Tier
-		level       Level
+		level       doctor.Level
 		summary     string
 	}{
-		{"as planned", guarded, api.TierGuard, OK, "guard is planned, and proven"},
-		{"less than planned", guarded, api.TierDriver, Warning, "driver is planned, and not proven"},
-		{"a leak", strings.Replace(guarded, "guard", "nothing", 1), api.TierGuard, Problem, "does not hold all that it promises"},
-		{"an attempt from which nothing follows", strings.Replace(guarded, "guard", "", 1), api.TierGuard, Warning, "not proven"},
-		{"nothing planned", guarded, api.TierNone, Warning, "nothing is planned"},
+		{"as planned", guarded, api.TierGuard, doctor.OK, "guard is planned, and proven"},
+		{"less than planned", guarded, api.TierDriver, doctor.Warning, "driver is planned, and not proven"},
+		{"a leak", strings.Replace(guarded, "guard", "nothing", 1), api.TierGuard, doctor.Problem, "does not hold all that it promises"},
+		{"an attempt from which nothing follows", strings.Replace(guarded, "guard", "", 1), api.TierGuard, doctor.Warning, "not proven"},
+		{"nothing planned", guarded, api.TierNone, doctor.Warning, "nothing is planned"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +77,7 @@ func TestReadReport(t *testing.T) {
 func TestOnGPUNeedsNamespace(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--on-gpu"}, {"--on-gpu", "-n", ""}, {"--on-gpu", "--pool", "l4"}} {
-		cmd := NewVerify(cli.Streams{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now})
+		cmd := doctor.NewVerify(cli.Streams{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}, New())
 		cmd.SetArgs(append(args, "--kubeconfig", "/nonexistent"))
 		cmd.SetOut(io.Discard)
 		cmd.SetErr(io.Discard)
@@ -86,7 +90,7 @@ func TestOnGPUNeedsNamespace(t *testing.T) {
 // TestAwaitEnd: the end of a pod that somebody changed while it ran proves nothing.
 func TestAwaitEnd(t *testing.T) {
 	t.Parallel()
-	created := podWith("proofs", nil)
+	created := doctor.PodWith("proofs", nil)
 	created.Name, created.UID = "gpuslice-prove-1", "1"
 	created.Spec.Containers[0].Name, created.Spec.Containers[0].Image = "prove", "registry.example.com/guard:1"
 	for _, c := range []struct {
@@ -108,7 +112,7 @@ func TestAwaitEnd(t *testing.T) {
 				{Name: "prove", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
 			}
 			c.change(ended)
-			p := prover{client: fake.NewClientset(ended), namespace: Governed{Name: "proofs"}}
+			p := prover{client: fake.NewClientset(ended), namespace: doctor.Governed{Name: "proofs"}}
 			if _, err := p.awaitEnd(t.Context(), created); (err != nil) != c.fails {
 				t.Errorf("%v", err)
 			}
@@ -119,7 +123,7 @@ func TestAwaitEnd(t *testing.T) {
 // TestPodNodes: a node's label kubernetes.io/hostname need not be its name.
 func TestPodNodes(t *testing.T) {
 	t.Parallel()
-	kinds := facts(t, nodes("l4-timeslicing-renamed")).snapshot().Pools()[0].Nodes[:1]
+	kinds := governed(t).Input.Pools[0].Nodes[:1]
 	one := kinds[0].Named[0]
 	kinds[0].Named = nil
 	for i := range 100 {
@@ -142,19 +146,29 @@ func TestPodNodes(t *testing.T) {
 
 func TestPodOfPool(t *testing.T) {
 	t.Parallel()
-	f := facts(t, nodes("l4-timeslicing-renamed"), label(corev1.LabelHostname, "another-name"),
-		installedWith(2, bundle(t, 24*time.Hour)), guardImage("secret"),
-		namespace("proofs", "privileged", "mode: transparent\nstrategies: [time-slicing]\n"))
-	g, problem := chooseForProof(f, "proofs")
-	if problem != nil {
-		t.Fatalf("%+v", problem)
-	}
-	p := prover{facts: f, namespace: g}
+	g := governed(t)
+	g.Input.Guard = &config.GuardSettings{Image: "registry.example.com/guard:1", PullSecret: "secret"}
+	p := prover{namespace: g}
 	tried := p.pools()
 	if len(tried) != 1 {
 		t.Fatalf("pools: %+v", tried)
 	}
 	if _, decision, ok := p.labels(&tried[0]); !ok {
-		t.Errorf("no slice of the pool: %s", answer(decision))
+		t.Errorf("no slice of the pool: %s", doctor.Answer(decision))
 	}
+	if pod := p.pod(&tried[0], nil, proof.Alloc); len(pod.Spec.ImagePullSecrets) != 1 || pod.Spec.Containers[0].Image != g.Input.Guard.Image {
+		t.Errorf("%+v", pod.Spec)
+	}
+}
+
+// governed is a namespace with a pool of time-slicing.
+func governed(t *testing.T) doctor.Governed {
+	t.Helper()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == "framework-pytorch-2-4" })
+	in := all[i].Governed()
+	return doctor.Governed{Name: in.Namespace.Name, Input: in}
 }

@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -12,14 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/commandline"
 )
 
 // dividable is a cluster with an L4 for each of eight pods and an A100 for each of eight others, none of which needs more than a part, on
 // the A100 a MIG instance.
 func dividable(t *testing.T) string {
 	t.Helper()
-	f := inventory.New(now())
+	f := inventory.New(commandline.Now())
 	for _, p := range []inventory.Pool{
 		{Name: "l4", Product: "NVIDIA-L4", DeviceMemory: 23034},
 		{Name: "a100", Product: "NVIDIA-A100-SXM4-80GB", DeviceMemory: 81920},
@@ -43,7 +45,7 @@ func dividable(t *testing.T) string {
 	if err := inventory.Write(&b, f); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "fleet.json.gz", b.Bytes())
+	commandline.Write(t, "fleet.json.gz", b.Bytes())
 	return "fleet.json.gz"
 }
 
@@ -106,10 +108,10 @@ func TestPlanChangesAccepted(t *testing.T) {
 			t.Chdir(t.TempDir())
 			args := "plan --from " + dividable(t) + " --changes changes " + c.args
 			if c.against {
-				write(t, "today.yaml", []byte(todaysObjects))
+				commandline.Write(t, "today.yaml", []byte(todaysObjects))
 				args += " --against today.yaml"
 			}
-			liveAnswer(t, args)
+			commandline.Answer(t, args)
 			diff, err := os.ReadFile("changes/changes.diff")
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +131,7 @@ func TestPlanChangesAccepted(t *testing.T) {
 				t.Errorf("%v, %v, want %q and two", entries, err, c.files)
 			}
 			for _, name := range c.files {
-				if !fileExists("changes/" + name) {
+				if !commandline.FileExists("changes/" + name) {
 					t.Errorf("%s is missing", name)
 				}
 			}
@@ -156,10 +158,10 @@ func acceptedByDoctor(t *testing.T) {
 	if nodes == "" {
 		t.Error("rollout.sh labels no node")
 	}
-	write(t, "nodes.yaml", []byte(nodes))
+	commandline.Write(t, "nodes.yaml", []byte(nodes))
 	for _, args := range []string{"doctor -f changes -o json", "doctor -f changes -f nodes.yaml -o json"} {
 		var out, errs bytes.Buffer
-		run(t.Context(), strings.Fields("gpuslice "+args), streamsTo(&out, &errs))
+		program.Run(t.Context(), strings.Fields("gpuslice "+args), commandline.StreamsTo(&out, &errs))
 		var found struct {
 			Items []struct {
 				Check, Level, Summary string
@@ -188,7 +190,7 @@ func TestPlanChangesLive(t *testing.T) {
 	t.Run("they may not be read", func(t *testing.T) {
 		liveFleet(t, "daemonsets")
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), strings.Fields("gpuslice plan --changes changes"), streamsTo(&out, &errs)); code == 0 ||
+		if code := program.Run(t.Context(), strings.Fields("gpuslice plan --changes changes"), commandline.StreamsTo(&out, &errs)); code == 0 ||
 			!strings.Contains(errs.String(), "name a file with today's ConfigMaps by --against") {
 			t.Errorf("exit %d: %s", code, errs.String())
 		}
@@ -199,7 +201,7 @@ func TestPlanChangesLive(t *testing.T) {
 func liveChanges(t *testing.T) {
 	t.Helper()
 	const want = "1 pods have a shared GPU in the plan, and policy gpuslice-system/agents does not allow it: add claim"
-	if answer := liveAnswer(t, "plan --strategies claim --changes changes"); !strings.Contains(answer, want) {
+	if answer := commandline.Answer(t, "plan --strategies claim --changes changes"); !strings.Contains(answer, want) {
 		t.Errorf("the plan lacks %q:\n%s", want, answer)
 	}
 	diff, err := os.ReadFile("changes/changes.diff")

@@ -1,4 +1,5 @@
-package doctor
+// Package ongpu proves on the GPUs of each pool what holds a slice: it is verify --on-gpu.
+package ongpu
 
 import (
 	"context"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -28,8 +30,17 @@ type onGPU struct {
 	watch, limit time.Duration
 }
 
-// register adds the flags to the command.
-func (o *onGPU) register(cmd *cobra.Command) {
+// New returns the proof.
+func New() doctor.Proof { return &onGPU{} }
+
+// Wanted implements doctor.Proof.
+func (o *onGPU) Wanted() bool { return o.enabled }
+
+// Extend implements doctor.Proof.
+func (o *onGPU) Extend(cmd *cobra.Command) {
+	cmd.Short += ", or on GPUs what holds slices"
+	cmd.Long += help
+	cmd.Example += example
 	cmd.Flags().BoolVar(&o.enabled, "on-gpu", false, "create pods that go past their slice on each pool's GPUs, and report what held them")
 	cmd.Flags().StringVar(&o.pool, "pool", "", "with --on-gpu, the `POOL` to try (default: all with nodes)")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --on-gpu, go on where others have memory of the GPU: an allocation of theirs may fail")
@@ -49,7 +60,12 @@ func (o *onGPU) register(cmd *cobra.Command) {
 	}
 }
 
-const onGPUHelp = `
+const example = `
+
+  # what really holds a program that goes past its slice, in a namespace that no tenant may use
+  gpuslice verify --on-gpu -n gpuslice-prove`
+
+const help = `
 With --on-gpu, it creates pods that run gpuslice-prove, one after the other, in a slice of each pool: the program goes past its
 slice by a little in each way that CUDA has, and reports what held it. It says first what it will do. --yes lets it go on where
 others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings. It needs -n: whoever
@@ -59,27 +75,27 @@ may change pods in that namespace can forge a result, so name one that no tenant
 // prover runs pods that go past their slices.
 type prover struct {
 	client    kubernetes.Interface
-	facts     *Facts
+	facts     *doctor.Facts
 	flags     onGPU
-	namespace Governed
+	namespace doctor.Governed
 	err       io.Writer
 }
 
-// proveOnGPU tries each pool, and keeps the findings.
-func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string, flags onGPU, err io.Writer) []Finding {
+// Run implements doctor.Proof: it tries each pool.
+func (o *onGPU) Run(ctx context.Context, client kubernetes.Interface, f *doctor.Facts, namespace string, err io.Writer) []doctor.Finding {
 	g, problem := chooseForProof(f, namespace)
 	if problem != nil {
 		problem.Check = "namespace"
-		return []Finding{*problem}
+		return []doctor.Finding{*problem}
 	}
-	p := prover{client: client, facts: f, flags: flags, namespace: g, err: err}
+	p := prover{client: client, facts: f, flags: *o, namespace: g, err: err}
 	tried := p.pools()
 	if len(tried) == 0 {
-		none := newFinding(Problem, "no pool to try").With(object("namespace", "", g.Name), "--pool", flags.pool).WithRemedy("gpuslice pools")
+		none := newFinding(doctor.Problem, "no pool to try").With("namespace/"+g.Name, "--pool", o.pool).WithRemedy("gpuslice pools")
 		none.Check = "on-gpu"
-		return []Finding{none}
+		return []doctor.Finding{none}
 	}
-	var all []Finding
+	var all []doctor.Finding
 	for i := range tried {
 		found := p.try(ctx, &tried[i])
 		found.Check = "on-gpu"
@@ -89,15 +105,15 @@ func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, name
 }
 
 // chooseForProof finds the namespace to try in.
-func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
-	candidates, problem := choose(f, namespace)
+func chooseForProof(f *doctor.Facts, namespace string) (doctor.Governed, *doctor.Finding) {
+	candidates, problem := doctor.Choose(f, namespace)
 	if problem != nil {
-		return Governed{}, problem
+		return doctor.Governed{}, problem
 	}
 	g := candidates[0]
 	if g.Input.Guard == nil {
-		return Governed{}, new(newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
-			With(object("namespace", "", f.System), "--guard-image", "missing").WithRemedy("set --guard-image of the webhook"))
+		return doctor.Governed{}, new(newFinding(doctor.Problem, "the webhook injects no guard, and the program is in the guard's image").
+			With("namespace/"+f.System, "--guard-image", "missing").WithRemedy("set --guard-image of the webhook"))
 	}
 	return g, nil
 }
@@ -113,12 +129,16 @@ func (p prover) pools() (out []pools.Pool) {
 	return out
 }
 
+func newFinding(level doctor.Level, format string, args ...any) doctor.Finding {
+	return doctor.Finding{Level: level, Summary: fmt.Sprintf(format, args...), Evidence: []doctor.Evidence{}}
+}
+
 // program is the path in the guard's image.
 const program = "/gpuslice-prove"
 
 // pod requests a slice of the pool, by labels.
 func (p prover) pod(pool *pools.Pool, labels map[string]string, w proof.Way) *corev1.Pod {
-	pod, guard := podWith(p.namespace.Name, labels), p.namespace.Input.Guard
+	pod, guard := doctor.PodWith(p.namespace.Name, labels), p.namespace.Input.Guard
 	pod.GenerateName = "gpuslice-prove-"
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: nodesOf(pool)}}}
@@ -167,12 +187,12 @@ func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, 
 }
 
 // try goes past a slice of the pool in each way, and says what held it.
-func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
+func (p prover) try(ctx context.Context, pool *pools.Pool) doctor.Finding {
 	where := "pool/" + pool.Name
 	labels, decision, ok := p.labels(pool)
 	if !ok {
-		return newFinding(Problem, "no pod of namespace %s gets a slice of pool %s", p.namespace.Name, pool.Name).
-			With(where, "answer", answer(decision))
+		return newFinding(doctor.Problem, "no pod of namespace %s gets a slice of pool %s", p.namespace.Name, pool.Name).
+			With(where, "answer", doctor.Answer(decision))
 	}
 	ways := slices.DeleteFunc(proof.Ways(), func(w proof.Way) bool { return w.EvadesMPS() && pool.MPSProvider == "" })
 	fmt.Fprintf(p.err,
@@ -193,7 +213,7 @@ func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
 			found.Attempts = append(found.Attempts, report.Attempts...)
 		}
 		if ctx.Err() != nil {
-			return newFinding(Problem, "stopped: nothing follows about pool %s", pool.Name)
+			return newFinding(doctor.Problem, "stopped: nothing follows about pool %s", pool.Name)
 		}
 	}
 	return resultOf(found, decision.Promise.Planned.Tier)

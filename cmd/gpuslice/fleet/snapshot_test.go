@@ -1,4 +1,4 @@
-package main
+package fleet_test
 
 import (
 	"bytes"
@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,16 +19,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/source"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
+	"github.com/gpuslice/gpuslice/test/commandline"
 )
 
 // liveFleet makes the world of testdata/fleet.txtar the current cluster, in whose folder the test goes on. It returns the file.
 func liveFleet(t *testing.T, forbidden ...string) string {
 	t.Helper()
-	return serveFleet(t, liveWorld{forbidden: forbidden})
+	return serveFleet(t, commandline.World{Forbidden: forbidden})
 }
 
 // serveFleet is liveFleet with an API server that fails, or is watched, as w has it.
-func serveFleet(t *testing.T, w liveWorld) string {
+func serveFleet(t *testing.T, w commandline.World) string {
 	t.Helper()
 	name, err := filepath.Abs("testdata/fleet.txtar")
 	if err != nil {
@@ -47,11 +46,11 @@ func serveFleet(t *testing.T, w liveWorld) string {
 			metrics[port] = string(f.Data)
 			continue
 		}
-		write(t, filepath.Join(folder, f.Name), f.Data)
+		commandline.Write(t, filepath.Join(folder, f.Name), f.Data)
 	}
 	t.Chdir(folder)
-	w.folders, w.nodes, w.metrics = append(w.folders, "live"), "nodes.yaml", metrics
-	serve(t, w)
+	w.Folders, w.Nodes, w.Metrics = append(w.Folders, "live"), "nodes.yaml", metrics
+	commandline.Serve(t, w)
 	return name
 }
 
@@ -70,13 +69,13 @@ func indented(t *testing.T, compressed []byte) string {
 	if err := json.Indent(&out, text, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	return steady(out.String()) + "\n"
+	return commandline.Steady(out.String()) + "\n"
 }
 
 func TestSnapshot(t *testing.T) {
 	name := liveFleet(t)
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), strings.Fields("gpuslice snapshot -o fleet.json.gz"), streamsTo(&out, &errs)); code != 0 {
+	if code := program.Run(t.Context(), strings.Fields("gpuslice snapshot -o fleet.json.gz"), commandline.StreamsTo(&out, &errs)); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	text, err := os.ReadFile("fleet.json.gz")
@@ -87,7 +86,7 @@ func TestSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{"want/fleet.json": indented(t, text), "want/stderr": steady(errs.String())}
+	got := map[string]string{"want/fleet.json": indented(t, text), "want/stderr": commandline.Steady(errs.String())}
 	if *update {
 		for i := range archive.Files {
 			if f := &archive.Files[i]; got[f.Name] != "" {
@@ -102,7 +101,7 @@ func TestSnapshot(t *testing.T) {
 	for _, f := range archive.Files {
 		if strings.HasPrefix(f.Name, "want/") {
 			if diff := cmp.Diff(string(f.Data), got[f.Name]); diff != "" {
-				t.Errorf("%s (-want +got, go test ./cmd/gpuslice -update rewrites it):\n%s", f.Name, diff)
+				t.Errorf("%s (-want +got, go test ./cmd/gpuslice/fleet -update rewrites it):\n%s", f.Name, diff)
 			}
 		}
 	}
@@ -131,11 +130,11 @@ func TestHashedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	write(t, filepath.Join(folder, "large.yaml"), pod)
-	serveFleet(t, liveWorld{folders: []string{folder}})
+	commandline.Write(t, filepath.Join(folder, "large.yaml"), pod)
+	serveFleet(t, commandline.World{Folders: []string{folder}})
 	for flag, want := range map[string]string{"": "exit 0", "--hash-names": "exit 0: pods of namespace x"} {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag), streamsTo(&out, &errs))
+		code := program.Run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag), commandline.StreamsTo(&out, &errs))
 		if got := fmt.Sprintf("exit %d: %s", code, errs.String()); !strings.HasPrefix(got, want) ||
 			flag == "" && strings.Contains(got, "left out") {
 			t.Errorf("%q: %s", flag, got)
@@ -160,7 +159,7 @@ func TestSnapshotRights(t *testing.T) {
 		t.Run(c.forbidden, func(t *testing.T) {
 			liveFleet(t, c.forbidden)
 			var out, errs bytes.Buffer
-			code := run(t.Context(), strings.Fields("gpuslice snapshot --hash-names -o fleet.json.gz"), streamsTo(&out, &errs))
+			code := program.Run(t.Context(), strings.Fields("gpuslice snapshot --hash-names -o fleet.json.gz"), commandline.StreamsTo(&out, &errs))
 			if code != c.exit || !strings.Contains(errs.String(), c.want) {
 				t.Errorf("exit %d, %s", code, errs.String())
 			}
@@ -183,7 +182,7 @@ func TestPage(t *testing.T) {
 	for _, args := range []string{"snapshot -o fleet.json.gz", "page -o live.html", "page --from fleet.json.gz -o file.html",
 		"page --from fleet.json.gz --compare fleet.json.gz -o two.html"} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), strings.Fields("gpuslice "+args), streamsTo(&out, &errs)); code != 0 {
+		if code := program.Run(t.Context(), strings.Fields("gpuslice "+args), commandline.StreamsTo(&out, &errs)); code != 0 {
 			t.Fatalf("%s: exit %d: %s", args, code, errs.String())
 		}
 	}
@@ -199,46 +198,5 @@ func TestPage(t *testing.T) {
 	}
 	if n := strings.Count(pages["two"], `"title":"after"`); n != 1 || !strings.Contains(pages["two"], `"name":"busy"`) {
 		t.Errorf("%d views are called after", n)
-	}
-}
-
-// TestQuotaPlan: quota has the GPUs that a plan has for the namespace's pods, and a pod that no node could take needs none.
-func TestQuotaPlan(t *testing.T) {
-	liveFleet(t)
-	const want = "GPUs that these pods need: 1 as they are divided today, 1 with the layout that gpuslice plan has for them"
-	if answer := liveAnswer(t, "quota -n agents"); !strings.Contains(answer, want) {
-		t.Errorf("quota lacks %q:\n%s", want, answer)
-	}
-	if answer := liveAnswer(t, "quota -A -o json"); strings.Contains(answer, `"plan"`) {
-		t.Errorf("quota of all namespaces has a plan:\n%s", answer)
-	}
-}
-
-// TestQuotaPlanUnknown: of the pods only those that live are read, and a plan that fails leaves the quota as it is.
-func TestQuotaPlanUnknown(t *testing.T) {
-	var mu sync.Mutex
-	lists, last := 0, 0
-	serveFleet(t, liveWorld{
-		requested: func(u *url.URL) {
-			if path.Base(u.Path) == "pods" && u.Query().Get("fieldSelector") != "status.phase!=Succeeded,status.phase!=Failed" {
-				t.Errorf("%s lists pods that ended", u)
-			}
-		},
-		fails: func(resource string) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			if resource == "pods" {
-				lists++
-			}
-			return last > 0 && lists >= last
-		},
-	})
-	liveAnswer(t, "quota -n agents")
-	lists, last = 0, lists // the plan's is the last
-	answer := liveAnswer(t, "quota -n agents")
-	for _, want := range []string{"agents/busy", "GPUs that these pods need: unknown: read pods of namespace agents: "} {
-		if !strings.Contains(answer, want) {
-			t.Errorf("quota lacks %q:\n%s", want, answer)
-		}
 	}
 }

@@ -1,7 +1,8 @@
-package main
+package commandline
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -9,7 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/program"
 )
+
+// page lists the commands.
+const page = "../../cmd/gpuslice/README.md"
 
 const indexHead = `# gpuslice, the command line
 
@@ -20,27 +26,29 @@ likewise zsh, fish and powershell.
 `
 
 const indexTail = `
-Generated from the commands: ` + "`go test ./cmd/gpuslice -update`" + ` rewrites this page.
+Generated from the commands: ` + "`go test ./test/commandline -update`" + ` rewrites this page.
 `
 
-// TestIndex holds README.md against the commands.
+var update = flag.Bool("update", false, "rewrite the page of the commands")
+
+// TestIndex holds the page against the commands.
 func TestIndex(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(indexHead)
-	index(t, &b, newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
+	index(t, &b, program.New("gpuslice", StreamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
 	b.WriteString(indexTail)
 	if *update {
-		if err := os.WriteFile("README.md", []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	have, err := os.ReadFile("README.md")
+	have, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), b.String()); diff != "" {
-		t.Errorf("(-README.md +program, go test ./cmd/gpuslice -update rewrites it):\n%s", diff)
+		t.Errorf("(-README.md +program, go test ./test/commandline -update rewrites it):\n%s", diff)
 	}
 }
 
