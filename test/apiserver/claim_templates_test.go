@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -410,13 +409,9 @@ func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// podGroups is the flag that the feature gate GenericWorkload needs, with which pods keep spec.schedulingGroup.
-const podGroups = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
-
 // TestClaimsOfTemplates has Kubernetes make a pod's claim, and one for two pods of a group.
 func TestClaimsOfTemplates(t *testing.T) {
-	s := closed(t, cluster.Options{ControllerManager: true, Gates: "GenericWorkload=true,DRAWorkloadResourceClaims=true",
-		Flags: []string{podGroups}})
+	s := closed(t, cluster.Options{ControllerManager: true, Gates: claimsOfGroups, Flags: []string{podGroups()}})
 	const name = "gpuslice-4396mi"
 	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(),
 		ours(t, name, name), metav1.CreateOptions{}); err != nil {
@@ -443,45 +438,6 @@ func TestClaimsOfTemplates(t *testing.T) {
 	s.testMade(t, &made)
 	s.testAllocated(t, &made)
 	s.testGroup(t, name)
-}
-
-// testGroup shows why slices by claims are denied to pods of a PodGroup: its author has two of them share one claim.
-func (s *bare) testGroup(t *testing.T, template string) {
-	group := []byte(fmt.Sprintf(`apiVersion: scheduling.k8s.io/v1alpha2
-kind: PodGroup
-metadata: {name: group, namespace: %s}
-spec:
-  schedulingPolicy: {basic: {}}
-  resourceClaims: [{name: gpuslice, resourceClaimTemplateName: %s}]
-`, governedNamespace, template))
-	if err := s.apply.Apply(t.Context(), group); err != nil {
-		t.Fatal(err)
-	}
-	shared := map[string]bool{}
-	for _, name := range []string{"first", "second"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-			Containers:      []corev1.Container{{Name: "main", Image: "example.test/app:1"}},
-			SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: new("group")},
-			ResourceClaims:  []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(template)}}}}
-		pods := s.Client.CoreV1().Pods(governedNamespace)
-		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			have, err := pods.Get(ctx, name, metav1.GetOptions{})
-			if err != nil || len(have.Status.ResourceClaimStatuses) == 0 {
-				return false, err
-			}
-			shared[*have.Status.ResourceClaimStatuses[0].ResourceClaimName] = true
-			return true, nil
-		})
-		if err != nil {
-			t.Fatalf("pod %s of the group has no claim: %v", name, err)
-		}
-	}
-	if len(shared) != 1 {
-		t.Errorf("two pods of a group have claims %v: policies/internal/rules denies what Kubernetes does no more", shared)
-	}
 }
 
 // testAllocated has a tenant take the protection off a claim that has a device, and off one that has none.

@@ -58,7 +58,7 @@ func withInstallation(m *testing.M) (int, error) {
 		return 1, err
 	}
 	programs.bin, programs.webhook, programs.gpuslice = bin, binary, command
-	server, err := cluster.StartAPIServer(ctx, cluster.Options{Bin: bin, Gates: "GenericWorkload=true", Flags: []string{podGroups}})
+	server, err := cluster.StartAPIServer(ctx, cluster.Options{Bin: bin, Gates: "GenericWorkload=true", Flags: []string{podGroups()}})
 	if err != nil {
 		return 1, err
 	}

@@ -25,10 +25,15 @@ func matrix(t *testing.T) (bin cluster.Bin, servers, helms []string) {
 		t.Skip("compiles two more API servers, and two more Helms: run make test-matrix")
 	}
 	bin, err := cluster.Build(t.Context(), os.Stderr,
-		slices.Concat(cluster.ControlPlane(), cluster.OtherAPIServers(), []cluster.Target{cluster.Helm()}, cluster.OtherHelms())...)
+		slices.Concat(cluster.ControlPlane(), []cluster.Target{cluster.OldestAPIServer(), cluster.Helm()}, cluster.OtherHelms())...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	newest, err := cluster.Build(t.Context(), os.Stderr, cluster.NewestKubernetes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin["kube-apiserver-newest"] = newest["kube-apiserver"]
 	return bin, []string{"kube-apiserver-oldest", "kube-apiserver", "kube-apiserver-newest"}, []string{"helm-oldest", "helm-3", "helm"}
 }
 

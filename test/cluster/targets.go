@@ -1,24 +1,36 @@
 package cluster
 
-// ControlPlane returns the targets that StartAPIServer needs, with kubectl.
+// ControlPlane returns the targets that StartAPIServer needs, with kubectl. Where GPUSLICE_TEST has newest, the programs of
+// NewestKubernetes come last, and take the places of those of the same names.
 func ControlPlane() []Target {
-	version := map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}
-	return []Target{
+	all := []Target{
 		{name: "etcd", module: "kubernetes", packages: []string{"go.etcd.io/etcd/server/v3"}},
-		{name: "hyperkube", module: "kubernetes", packages: []string{"./hyperkube"}, stamp: version,
+		{name: "hyperkube", module: "kubernetes", packages: []string{"./hyperkube"}, stamp: kubernetesVersion(),
 			links: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}},
-		{name: "kubectl", module: "kubernetes", packages: []string{"k8s.io/kubernetes/cmd/kubectl"}, stamp: version},
+		{name: "kubectl", module: "kubernetes", packages: []string{"k8s.io/kubernetes/cmd/kubectl"}, stamp: kubernetesVersion()},
 	}
-}
-
-// OtherAPIServers returns the targets of the oldest and the newest API server that gpuslice supports, beside that of ControlPlane.
-func OtherAPIServers() (all []Target) {
-	for _, age := range []string{"oldest", "newest"} {
-		all = append(all, Target{name: "kube-apiserver-" + age, module: "kubernetes-" + age,
-			packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
-			stamp:    map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}})
+	if Wanted("newest") {
+		all = append(all, NewestKubernetes())
 	}
 	return all
+}
+
+func kubernetesVersion() map[string]string {
+	return map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}
+}
+
+// OldestAPIServer returns the target with the oldest API server that gpuslice supports, the program kube-apiserver-oldest.
+func OldestAPIServer() Target {
+	return Target{name: "kube-apiserver-oldest", module: "kubernetes-oldest",
+		packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"}, stamp: kubernetesVersion()}
+}
+
+// NewestKubernetes returns the target with the newest API server, controller manager and scheduler that gpuslice supports. They have
+// the names of those of ControlPlane.
+func NewestKubernetes() Target {
+	const cmd = "k8s.io/kubernetes/cmd"
+	return Target{name: "kubernetes-newest", module: "kubernetes-newest",
+		packages: []string{cmd + "/kube-apiserver", cmd + "/kube-controller-manager", cmd + "/kube-scheduler"}, stamp: kubernetesVersion()}
 }
 
 // DRA returns the target that makes the driver of dynamic resource allocation of our own (modules/dra).
