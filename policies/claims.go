@@ -13,7 +13,7 @@ import (
 )
 
 // checkClaims denies a pod that claims GPUs if policy does, and one that claims a slice itself: nothing would watch
-// that slice. Claims that ours lists are gpuslice's.
+// that slice. Claims that ours lists are gpuslice's. Where they are counted, those of a PodGroup are denied.
 func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Violation {
 	if len(in.Pod.Spec.ResourceClaims) > 0 {
 		if v := claimsSlice(in, ours); v != nil {
@@ -21,7 +21,7 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 		}
 	}
 	if in.Policy.Claims != modes.ClaimsDeny {
-		return nil
+		return groupClaims(in, ours)
 	}
 	found := in.GPUClaims().Taken(ours)
 	if len(found) == 0 {
@@ -30,6 +30,22 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
 		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+}
+
+// groupClaims denies a pod of a PodGroup a claim of GPUs that something depends on: the group may have the claim, and keeps the devices
+// after its last pod (feature gate DRAWorkloadResourceClaims), where nothing counts them. Kubernetes makes the claim of an extended
+// resource for the pod alone.
+func groupClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Violation {
+	if in.Pod.Spec.SchedulingGroup == nil || !in.Policy.DependsOnClaims() {
+		return nil
+	}
+	found := in.GPUClaims().TakenByClaims(ours)
+	if len(found) == 0 {
+		return nil
+	}
+	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim of a PodGroup", Detail: fmt.Sprintf(
+		"%s; a PodGroup can have the claim, and keep its devices when no pod is left for policy %s to count; remove spec.schedulingGroup, or the claim",
+		message.ShortList(found), in.Policy.Name)}}
 }
 
 // claimsSlice denies a template of gpuslice's that the author names, and the claim of another pod's slice:

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/claims"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -239,6 +240,55 @@ func TestGroupedClaims(t *testing.T) {
 	}
 	abuse.Report(t,
 		abuse.Attempt{Threat: "A35", Attack: "a pod of a PodGroup whose slice is a claim", Outcome: abuse.Denied, Words: d.Message()})
+}
+
+// TestClaimsOfGroups has pods of a PodGroup claim GPUs where a policy has them counted.
+func TestClaimsOfGroups(t *testing.T) {
+	t.Parallel()
+	claimed := func(class string) func(*policies.Input) {
+		return func(in *policies.Input) {
+			in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimTemplateName: new("mine")}}
+			in.Claims = map[string]*resourcev1.ResourceClaimSpec{"c": claimSpec(exactly(class, 1))}
+		}
+	}
+	named := func(in *policies.Input) { // Kubernetes makes the claim for this pod alone
+		in.Pod.Spec.Containers[0].Resources.Limits =
+			corev1.ResourceList{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": resource.MustParse("1")}
+	}
+	const limited, unlimited = "quota: {gpus: 4}\n", ""
+	for name, tt := range map[string]struct {
+		quota   string
+		edit    func(*policies.Input)
+		grouped bool
+		denied  bool
+	}{
+		"a claim":                {limited, claimed("gpu.nvidia.com"), true, true},
+		"slices are claims":      {"strategies: [claim]\n", claimed("gpu.nvidia.com"), true, true},
+		"no quota":               {unlimited, claimed("gpu.nvidia.com"), true, false},
+		"no group":               {limited, claimed("gpu.nvidia.com"), false, false},
+		"a claim of a NIC":       {limited, claimed("nic"), true, false},
+		"the name of the device": {limited, named, true, false},
+	} {
+		in := claimInput(t)
+		p, problems := config.Parse("sys/default", []byte("apiVersion: gpuslice.dev/v1\nmode: opt-in\nclaims: count\n"+tt.quota))
+		if len(problems) > 0 {
+			t.Fatal(problems.ToAggregate())
+		}
+		in.Policy = p
+		in.DeviceClasses = map[string]*resourcev1.DeviceClass{"nic": deviceClass("", "device.driver == 'nic.example'")}
+		tt.edit(&in)
+		if tt.grouped {
+			in.Pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("group")}
+		}
+		d := policies.Decide(in)
+		if (d.Outcome == policies.Denied) != tt.denied || tt.denied && !strings.Contains(d.Message(), "GPUs by a claim of a PodGroup") {
+			t.Errorf("%s: %s %s", name, d.Outcome, d.Message())
+		}
+		if tt.denied {
+			abuse.Report(t, abuse.Attempt{Threat: "A33", Attack: "a PodGroup that keeps devices without a pod: " + name,
+				Outcome: abuse.Denied, Words: d.Message()})
+		}
+	}
 }
 
 // TestAnotherClaimForOwn has a pod whose slice is a claim, and which got another one in place of it.

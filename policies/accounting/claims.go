@@ -68,8 +68,17 @@ func (p PodClaims) asPromised(given *promise.Promise) func(*corev1.PodResourceCl
 }
 
 // Taken lists, sorted, the ways in which the pod claims GPUs, without the claims that are ours.
-func (p PodClaims) Taken(ours func(*corev1.PodResourceClaim) bool) (found []string) {
-	for _, c := range p.claimedGPUs(ours) {
+func (p PodClaims) Taken(ours func(*corev1.PodResourceClaim) bool) []string {
+	return ways(p.claimedGPUs(ours))
+}
+
+// TakenByClaims is Taken without the extended resources of containers.
+func (p PodClaims) TakenByClaims(ours func(*corev1.PodResourceClaim) bool) []string {
+	return ways(slices.DeleteFunc(p.claimedGPUs(ours), func(c claimedGPUs) bool { return c.container != nil }))
+}
+
+func ways(claimed []claimedGPUs) (found []string) {
+	for _, c := range claimed {
 		found = append(found, c.what)
 	}
 	slices.Sort(found)
