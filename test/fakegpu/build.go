@@ -174,17 +174,17 @@ func parts(ctx context.Context, without []string) (map[string]string, error) {
 	return files, nil
 }
 
-// readHeader reads the module's place from the go command, in the folder that the caller works in: within this module,
-// or one that requires go-nvml.
+// readHeader asks the go command for the folder of the header's package, from the folder that the caller works in: within this
+// module, or one that requires go-nvml. Asked for the module instead, it would print nothing where nobody has downloaded that yet.
 func readHeader(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml")
+	cmd := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml")
 	var said strings.Builder
 	cmd.Stderr = &said
 	folder, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("find go-nvml: %w\n%s", err, said.String())
 	}
-	header, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "pkg/nvml/nvml.h"))
+	header, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "nvml.h"))
 	if err != nil {
 		return "", fmt.Errorf("read NVML's header: %w", err)
 	}

@@ -4,8 +4,10 @@ import (
 	"debug/elf"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -95,6 +97,26 @@ func TestBuild(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, ".fakegpu-*")); len(left) > 0 {
 			t.Errorf("building left %q behind", left)
+		}
+	})
+}
+
+func TestHeaderWithoutModules(t *testing.T) {
+	t.Run("what nobody has downloaded yet is downloaded", func(t *testing.T) {
+		out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		downloads := filepath.Join(strings.TrimSpace(string(out)), "cache", "download") // laid out as a proxy is
+		t.Setenv("GOPROXY", "file://"+downloads)
+		t.Setenv("GOFLAGS", "-modcacherw") // or the folder could not be removed
+		t.Setenv("GOMODCACHE", t.TempDir())
+		header, err := readHeader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !function.MatchString(header) {
+			t.Errorf("no function in what was read: %d bytes", len(header))
 		}
 	})
 }
