@@ -39,6 +39,15 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	| awk 'NF > 1 {print; next} ++n % 100 == 0 {print "  " n " packages compiled"; fflush()}'
 	go test $(GOFLAGS) -vet=off ./...
 
+# GOENV alone is kept: it may name a module proxy.
+fresh: ## README's commands on what is committed, each in a clone and a home of its own without caches (FRESH=run: that one alone)
+	@place=$$(mktemp -d); trap 'chmod -R u+w "$$place"; rm -rf "$$place"' EXIT; kept=$$(go env GOENV); \
+	for command in $(or $(FRESH),run test); do \
+	  git clone --quiet . "$$place/$$command/gpuslice"; \
+	  env -u MAKEFLAGS -u MAKELEVEL -u GOCACHE -u GOMODCACHE -u GOPATH -u GPUSLICE_CACHE -u XDG_CACHE_HOME -u XDG_CONFIG_HOME \
+	    HOME="$$place/$$command" GOENV="$$kept" make -C "$$place/$$command/gpuslice" "$$command"; \
+	done
+
 test-race: ## the tests of webhook, guard, policies and cmd that need no cluster, under the race detector (needs a C compiler; about 11 minutes)
 	CGO_ENABLED=1 go test $(GOFLAGS) -race -count=1 -timeout 20m ./webhook/... ./guard/... ./policies/... ./cmd/...
 
@@ -161,4 +170,4 @@ lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its dat
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
+.PHONY: help build images release run test fresh test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
