@@ -32,7 +32,7 @@ func Compile(ctx context.Context, p Program, out string) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w "+p.LDFlags, "-o", out, p.Package)
 	cmd.Dir = filepath.Join(modules, "..", "..", "..")
-	cmd.Env = goEnvironment(cache)
+	cmd.Env = append(goEnvironment(cache), "GOGC=400") // Makefile says why
 	if p.CGO {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}

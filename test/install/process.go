@@ -30,10 +30,11 @@ func Binary(ctx context.Context, dir, command string) (string, error) {
 
 // build compiles a command of this module with further flags. As in a release it has no debug information, which takes a third of
 // the linker's time. Cgo is as in the tests, unlike in a release: net differs by it, and after net most of Kubernetes' client, which
-// would be compiled twice.
+// would be compiled twice. Makefile says why GOGC is set.
 func build(ctx context.Context, out, command string, flags ...string) (string, error) {
 	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/gpuslice/gpuslice/"+command)...)
+	cmd.Env = append(os.Environ(), "GOGC=400")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
 	}
