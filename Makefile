@@ -5,7 +5,8 @@ SHELL       := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-GOFLAGS := -trimpath
+# Exported for the go commands that programs and tests run. Go would ask git for the revision, and fail in a checkout of another user.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath -buildvcs=false
 # go-nvml's header marks half of NVML as deprecated; a page of warnings hides real ones.
 export CGO_CFLAGS := -Wno-deprecated-declarations
 FUZZTIME ?= 10s

@@ -17,7 +17,7 @@ func TestSize(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "gpuslice-exec")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -30,7 +30,7 @@ func Compile(ctx context.Context, p Program, out string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w "+p.LDFlags, "-o", out, p.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w "+p.LDFlags, "-o", out, p.Package)
 	cmd.Dir = filepath.Join(modules, "..", "..", "..")
 	cmd.Env = append(goEnvironment(cache), "GOGC=400") // Makefile says why
 	if p.CGO {
