@@ -1,9 +1,11 @@
 package program
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"strings"
-	"sync"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,15 +35,26 @@ func group(root *cobra.Command) {
 	}
 }
 
-// splitFlags has the help of every command list first the flags that are its own, and then those that name the cluster.
+// splitFlags has the help of every command list first the flags that are its own, and then those that name the cluster. It takes no
+// template for that: where text/template is called, the linker keeps every method of every Kubernetes type, which are 20 MB.
 func splitFlags(root *cobra.Command) {
-	const all = "{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
-	addFlagUsages()
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), all, "{{flagUsages .LocalFlags | trimTrailingWhitespaces}}", 1))
+	byCobra := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		out := c.OutOrStderr()
+		var usage strings.Builder
+		c.SetOut(&usage)
+		err := byCobra(c)
+		c.SetOut(out)
+		text := usage.String()
+		if flags := c.LocalFlags(); flags.HasAvailableFlags() {
+			text = strings.Replace(text, trimEnd(flags.FlagUsages()), trimEnd(flagUsages(flags)), 1)
+		}
+		_, failed := io.WriteString(out, text)
+		return errors.Join(err, failed)
+	})
 }
 
-// addFlagUsages runs once: it adds to state that all commands of the process share.
-var addFlagUsages = sync.OnceFunc(func() { cobra.AddTemplateFunc("flagUsages", flagUsages) })
+func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
 
 func flagUsages(all *pflag.FlagSet) string {
 	own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)

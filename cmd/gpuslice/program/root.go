@@ -65,6 +65,7 @@ const SeeExitCodes = "Exit codes: see gpuslice --help."
 
 // New returns the program with all its commands. name is how it was called.
 func New(name string, s cli.Streams) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "gpuslice",
 		Short: "Share NVIDIA GPUs on Kubernetes: see what becomes of a pod before it is created",
@@ -77,10 +78,15 @@ func New(name string, s cli.Streams) *cobra.Command {
 
   # why it waits, was denied or ended
   gpuslice explain train-0 -n team-a`,
-		Version:       s.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !version {
+				return cmd.Help()
+			}
+			_, err := fmt.Fprintf(s.Out, "gpuslice %s\n", s.Version)
+			return err
+		},
 	}
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gpuslice"}
@@ -88,7 +94,7 @@ func New(name string, s cli.Streams) *cobra.Command {
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetVersionTemplate("gpuslice {{.Version}}\n")
+	root.Flags().BoolVarP(&version, "version", "v", false, "version for "+root.DisplayName())
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(render.New(s), explain.New(s), list.New(s),
 		newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)),
