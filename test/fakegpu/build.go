@@ -174,8 +174,8 @@ func parts(ctx context.Context, without []string) (map[string]string, error) {
 	return files, nil
 }
 
-// readHeader asks the go command for the folder of the header's package, from the folder that the caller works in: within this
-// module, or one that requires go-nvml. Asked for the module instead, it would print nothing where nobody has downloaded that yet.
+// readHeader reads the place of the header's package from the go command, in the folder that the caller works in: within this
+// module, or one that requires go-nvml. Of a module that nobody has downloaded yet the command prints no place.
 func readHeader(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml")
 	var said strings.Builder
