@@ -1,18 +1,14 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"time"
 
 	"github.com/gpuslice/gpuslice/test/cluster/image"
 )
@@ -23,7 +19,7 @@ var anyName = regexp.MustCompile(`^/v2/.+/(manifests|blobs)/([^/]+)$`)
 // serveAnyName makes every image that the node lacks be i, by any name and tag. It serves for as long as this process lives, and returns
 // the folder in which containerd finds it.
 func (n *Node) serveAnyName(i image.Image) (string, error) {
-	built, remove, err := i.Build()
+	manifest, blobs, err := i.Build()
 	if err != nil {
 		return "", err
 	}
@@ -31,26 +27,29 @@ func (n *Node) serveAnyName(i image.Image) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("serve images: %w", err)
 	}
-	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	go func() {
-		defer remove()
 		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if part := anyName.FindStringSubmatch(req.URL.Path); part != nil && req.Method != http.MethodPut {
-				if part[1] == "manifests" && !isDigest.MatchString(part[2]) {
-					part[2] = "latest"
-				}
-				req.URL.Path = "/v2/any/" + part[1] + "/" + part[2]
+			part := anyName.FindStringSubmatch(req.URL.Path)
+			if part == nil {
+				return // whether this is a registry
 			}
-			images.ServeHTTP(w, req)
+			digest, mediaType := part[2], "application/octet-stream"
+			if part[1] == "manifests" {
+				mediaType = image.Manifest
+				if !isDigest.MatchString(digest) {
+					digest = manifest
+				}
+			}
+			blob, ok := blobs[digest]
+			if !ok {
+				http.NotFound(w, req)
+				return
+			}
+			w.Header().Set("Content-Type", mediaType)
+			w.Header().Set("Docker-Content-Digest", digest)
+			http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(blob))
 		}))
 	}()
-	at, err := name.ParseReference(listener.Addr().String()+"/any:latest", name.Insecure)
-	if err != nil {
-		return "", fmt.Errorf("serve images: %w", err)
-	}
-	if err := remote.Write(at, built); err != nil {
-		return "", fmt.Errorf("serve images: %w", err)
-	}
 	registries := filepath.Join(n.Dir, "registries")
 	folder := filepath.Join(registries, "_default")
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/test/cluster/internal/debian"
+	"github.com/gpuslice/gpuslice/test/debian"
 )
 
 // libseccomp returns the program by which cgo finds libseccomp's header and static library: the machine's

@@ -12,8 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -115,7 +115,7 @@ func (n *stageNode) start(ctx context.Context) error {
 
 // installChart installs gpuslice by deploy/README.md.
 func (n *stageNode) installChart(ctx context.Context) error {
-	checkout, err := recipe.Checkout()
+	checkout, err := cluster.Checkout()
 	if err != nil {
 		return err
 	}

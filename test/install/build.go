@@ -3,38 +3,32 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-
-	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/image"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// Images of a node with gpuslice: its own, in the repository and with the tag, and the tenant's.
+// Images of a node with gpuslice: its own, gpuslice/NAME with the tag, and the tenant's.
 const (
 	// TenantImage runs test/fakegpu/tenant: a container's args are its steps.
 	TenantImage = "gpuslice.test/tenant:v1"
 
 	// Tag is that of gpuslice's images on a node.
 	Tag = "test"
-
-	repository = "gpuslice"
 )
 
 // Names of what Build leaves in its folder.
 const (
-	imagesFolder = "images"
-	commandFile  = "gpuslice"
-	tenantFile   = "tenant"
-	standInFile  = "standin"
-	mpsFile      = "mps-control"
-	libraryFile  = "nvml.so"
-	cudaFile     = "cuda.so"
+	programsFolder = "programs"
+	tenantFile     = "tenant"
+	standInFile    = "standin"
+	mpsFile        = "mps-control"
+	libraryFile    = "nvml.so"
+	cudaFile       = "cuda.so"
 )
 
 // gpusFolder, below the folder of a node, holds what containers see of the simulated GPU, by namespace: its config, and
@@ -45,21 +39,24 @@ const (
 	nodeFolder   = "node"
 )
 
-// Build makes what StartNode needs in dir, from this checkout: the images that users get, and programs for tests.
+// Build makes what StartNode needs in dir, from this checkout: the programs that users get, and programs for tests.
 // It is for the time before a box is entered.
 func Build(ctx context.Context, dir string) error {
 	for file, p := range map[string]cluster.Program{
 		tenantFile:  {Package: "./test/fakegpu/tenant"},
 		standInFile: {Package: "./test/install/standin"},
-		commandFile: {Package: "./cmd/gpuslice"},
 		mpsFile:     {Package: "./test/install/mpscontrol"},
 	} {
 		if err := cluster.Compile(ctx, p, filepath.Join(dir, file)); err != nil {
 			return err
 		}
 	}
-	if err := buildImages(ctx, filepath.Join(dir, imagesFolder)); err != nil {
+	programs, err := cluster.MakeBuild(ctx, Tag)
+	if err != nil {
 		return err
+	}
+	if err := os.Symlink(programs, filepath.Join(dir, programsFolder)); err != nil {
+		return fmt.Errorf("place gpuslice's programs: %w", err)
 	}
 	library, err := fakegpu.Build(ctx, "")
 	if err != nil {
@@ -74,24 +71,24 @@ func Build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// buildImages builds gpuslice's images for this machine. With a newer C library they are those of the next release, so a
-// test does not fail because Debian fixed it.
-func buildImages(ctx context.Context, dir string) error {
-	checkout, err := recipe.Checkout()
-	if err != nil {
-		return err
+// images are gpuslice's, of the programs of Build in dir and this machine's C library.
+func images(dir string) (all []image.Image, err error) {
+	for name, programs := range map[string][]string{
+		"webhook": {"gpuslice-webhook"}, "guard": {"gpuslice-guard", "gpuslice-exec", "gpuslice-prove"},
+		"agent": {"gpuslice-agent"}, "cli": {"gpuslice"},
+	} {
+		i := image.Image{Name: "gpuslice/" + name + ":" + Tag, Entrypoint: []string{"/" + programs[0]}, User: "65532:65532",
+			Files: map[string]string{}}
+		for _, p := range programs {
+			files, err := image.Program("/"+p, filepath.Join(dir, programsFolder, p))
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(i.Files, files)
+		}
+		all = append(all, i)
 	}
-	cache, environment, err := cluster.BuildSettings()
-	if err != nil {
-		return err
-	}
-	_, err = recipe.Build(ctx, recipe.Options{
-		Checkout: checkout, Out: dir, Cache: filepath.Join(cache, "images"), Environment: environment,
-		Repository: repository, Version: Tag, Newest: true,
-		Platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
-		Say:       func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
-	}, recipe.Recipes()...)
-	return err
+	return all, nil
 }
 
 // nodeOptions are the options of StartNode, from the files of Build in dir: the images of gpuslice and of the tenant, and
@@ -101,14 +98,13 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return cluster.NodeOptions{}, fmt.Errorf("make the folder of simulated GPUs: %w", err)
 	}
-	var images []image.Image
-	for _, r := range recipe.Recipes() {
-		images = append(images,
-			image.Image{Name: repository + "/" + r.Name + ":" + Tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
+	own, err := images(dir)
+	if err != nil {
+		return cluster.NodeOptions{}, err
 	}
 	tenant := image.Image{Name: TenantImage, Entrypoint: []string{"/tenant"}, Files: map[string]string{"/tenant": Tenant(dir)}}
 	return cluster.NodeOptions{
-		Images: append(images, tenant),
+		Images: append(own, tenant),
 		GPU: &cluster.GPU{
 			Library: filepath.Join(dir, libraryFile),
 			Mounts: []cluster.Mount{
@@ -127,4 +123,4 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 func Tenant(dir string) string { return filepath.Join(dir, tenantFile) }
 
 // Command is the path of the command line among what Build left in dir.
-func Command(dir string) string { return filepath.Join(dir, commandFile) }
+func Command(dir string) string { return filepath.Join(dir, programsFolder, "gpuslice") }

@@ -1,3 +1,3 @@
 // Package image packs programs of this machine into container images for the test cluster, with one layer that holds the
-// files named and nothing else. The images that users get are package deploy/images/recipe's.
+// files named and nothing else. The images that users get are those of the Dockerfile.
 package image

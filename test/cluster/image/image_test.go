@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -11,16 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // unpack returns the regular files of an archive.
-func unpack(t *testing.T, r io.Reader) map[string][]byte {
+func unpack(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
-	files := map[string][]byte{}
-	in := tar.NewReader(r)
-	for {
+	files := map[string]string{}
+	for in := tar.NewReader(bytes.NewReader(archive)); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return files
@@ -33,7 +31,7 @@ func unpack(t *testing.T, r io.Reader) map[string][]byte {
 			t.Fatal(err)
 		}
 		if h.Typeflag == tar.TypeReg {
-			files[h.Name] = text
+			files[h.Name] = string(text)
 		}
 	}
 }
@@ -46,7 +44,7 @@ func TestImage(t *testing.T) {
 		if err := os.WriteFile(src, []byte("program"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		i := Image{Name: "example.test/app:v1", Files: map[string]string{"/bin/app": src}, Entrypoint: []string{"/bin/app"}}
+		i := Image{Name: "team/app:v1", Files: map[string]string{"/bin/app": src}, Entrypoint: []string{"/bin/app"}, User: "7:7"}
 		var first, second bytes.Buffer
 		if err := errors.Join(i.Write(&first), i.Write(&second)); err != nil {
 			t.Fatal(err)
@@ -54,34 +52,27 @@ func TestImage(t *testing.T) {
 		if !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Error("the same image packed twice differs")
 		}
-		read, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(first.Bytes())), nil }, nil)
-		if err != nil {
-			t.Fatal(err)
+		layout := unpack(t, first.Bytes())
+		blob := func(d descriptor) []byte { return []byte(layout["blobs/"+strings.Replace(d.Digest, ":", "/", 1)]) }
+		var index struct{ Manifests []descriptor }
+		if err := json.Unmarshal([]byte(layout["index.json"]), &index); err != nil || len(index.Manifests) != 1 {
+			t.Fatalf("%s (%v)", layout["index.json"], err)
 		}
-		config, err := read.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
+		if got := index.Manifests[0].Annotations["io.containerd.image.name"]; got != "docker.io/team/app:v1" {
+			t.Errorf("it is named %q", got)
 		}
-		if diff := cmp.Diff([]string{"/bin/app"}, config.Config.Entrypoint); diff != "" {
-			t.Errorf("entrypoint (-want +got)\n%s", diff)
+		var manifest struct {
+			Config descriptor
+			Layers []descriptor
 		}
-		if diff := cmp.Diff(map[string][]byte{"bin/app": []byte("program")}, unpack(t, mutate.Extract(read))); diff != "" {
+		if err := json.Unmarshal(blob(index.Manifests[0]), &manifest); err != nil || len(manifest.Layers) != 1 {
+			t.Fatalf("%+v (%v)", manifest, err)
+		}
+		if config := string(blob(manifest.Config)); !strings.Contains(config, `"Entrypoint":["/bin/app"]`) || !strings.Contains(config, `"User":"7:7"`) {
+			t.Error(config)
+		}
+		if diff := cmp.Diff(map[string]string{"bin/app": "program"}, unpack(t, blob(manifest.Layers[0]))); diff != "" {
 			t.Errorf("files (-want +got)\n%s", diff)
-		}
-	})
-}
-
-func TestArchive(t *testing.T) {
-	t.Parallel()
-	t.Run("is the whole image", func(t *testing.T) {
-		t.Parallel()
-		archive := filepath.Join(t.TempDir(), "image.tar")
-		if err := os.WriteFile(archive, []byte("an archive"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := (Image{Name: "x:v1", Archive: archive}).Write(&out); err != nil || out.String() != "an archive" {
-			t.Errorf("Write() = %q, %v", out.String(), err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/test/cluster"
-	"github.com/gpuslice/gpuslice/test/cluster/internal/debian"
+	"github.com/gpuslice/gpuslice/test/debian"
 )
 
 // ErrUnsupported is wrapped by the error of a machine on which there can be no virtual one.
