@@ -16,19 +16,36 @@ COMPILE := GOGC=400
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# With gRPC's tracing the linker keeps every method of every Kubernetes type: 20 MB.
+BIN ?= bin
+build: build-flags = $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)"
 build: ## build webhook, guard with the programs beside it, agent and command line into bin/
-	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
-	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
-	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
-	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-exec ./cmd/exec
-	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-prove ./cmd/prove
-	CGO_ENABLED=1 go build $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
+	CGO_ENABLED=0 go build $(build-flags) -o $(BIN)/gpuslice-webhook ./cmd/webhook
+	CGO_ENABLED=0 go build $(build-flags) -o $(BIN)/gpuslice ./cmd/gpuslice
+	CGO_ENABLED=1 go build $(build-flags) -o $(BIN)/gpuslice-guard ./cmd/guard
+	CGO_ENABLED=0 go build $(build-flags) -o $(BIN)/gpuslice-exec ./cmd/exec
+	CGO_ENABLED=1 go build $(build-flags) -o $(BIN)/gpuslice-prove ./cmd/prove
+	CGO_ENABLED=1 go build $(build-flags) -o $(BIN)/gpuslice-agent ./cmd/agent
 
-images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
-	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
+# What the Dockerfile copies. Nearly all licenses must go along with a program.
+ARCH ?= $(shell go env GOARCH)
+image-files:
+	GOOS=linux GOARCH=$(ARCH) $(MAKE) build BIN=bin/linux/$(ARCH)
+	rm -rf bin/licenses
+	(echo github.com/gpuslice/gpuslice "$(CURDIR)"; echo std "$$(go env GOROOT)"; \
+	  go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/... | sort -u) | \
+	while read -r module folder; do \
+	  find "$$folder" -maxdepth 1 -type f \( -iname 'LICEN[CS]E*' -o -iname 'COPYING*' -o -iname 'NOTICE*' \) \
+	    -exec install -D -m 644 -t "bin/licenses/$$module" {} +; done
 
-release: ## everything of a release but the upload, into out/release (VERSION=v1.2.3; COSIGN_KEY=key.pem signs, REGISTRY= is where it will be, DIRTY=1 for a trial)
-	go run $(GOFLAGS) ./deploy/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(PLATFORMS),--platform "$(PLATFORMS)") $(if $(DIRTY),--dirty)
+builder = $(shell for b in $(or $(BUILDER),docker podman buildah); do $$b info > /dev/null 2>&1 && echo $$b && break; done)
+images: ## build the container images by docker, podman or buildah, and push them to REGISTRY=HOST/PATH if that is set (CC=aarch64-linux-gnu-gcc ARCH=arm64 for others)
+	@test "$(builder)" || { echo "no builder of images answers: start Docker, or install podman or buildah (BUILDER=PROGRAM names another)" >&2; exit 1; }
+	$(MAKE) image-files
+	for image in webhook guard agent cli; do name="$(or $(REGISTRY),gpuslice)/$$image:$(VERSION)"; \
+	  $(builder) build --platform linux/$(ARCH) --target "$$image" --tag "$$name" --label "org.opencontainers.image.version=$(VERSION)" \
+	    --label "org.opencontainers.image.revision=$$(git rev-parse HEAD 2>/dev/null || true)" $(BUILDFLAGS) .; \
+	  $(if $(REGISTRY),$(builder) push "$$name";) done
 
 run: ## show it in a minute: a pod goes past its slice, pods come out in slices (V=1 diffs, POD=my.yaml yours, CLUSTER=1 on a real node, KEEP=1 leaves it up)
 	$(COMPILE) go build $(GOFLAGS) -ldflags "-s -w" -o bin/demo ./test/demo
@@ -94,8 +111,8 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
 	GPUSLICE_TEST=vm go test $(GOFLAGS) -count=1 -timeout 10m ./test/cgroupv2
 
-test-images: ## the images and the release that users get: built twice to the same bytes, and run
-	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe ./deploy/release
+test-images: ## the images that users get: the Dockerfile, built by buildah on Debian's packages, and the programs in them, run (as root)
+	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 20m ./test/images
 
 MUTATE ?= guard guard/idle guard/limits webhook/ledger webhook/admission/budgets policies/quota=policies policies/promise=policies policies/accounting=policies policies/internal/plan=policies
 mutants: ## change one comparison, boolean or loop of MUTATE's packages at a time, and list what no test notices (N=40 of each; PACKAGE=OTHER runs OTHER's tests, too)
@@ -173,4 +190,4 @@ lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its dat
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test fresh test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
+.PHONY: help build image-files images run test fresh test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
