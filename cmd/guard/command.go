@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"path"
-	"runtime/debug"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
@@ -69,7 +68,7 @@ func command(ctx context.Context, args []string, p process) int {
 	commands := map[string]func(context.Context, options, process) int{"check": check, "run": run, "status": status}
 	switch name := args[0]; name {
 	case "--version", "-version", "version":
-		fmt.Fprintln(p.out, version())
+		fmt.Fprintln(p.out, version)
 		return exitOK
 	case "--help", "-help", "-h", "help":
 		fmt.Fprint(p.out, manual)
@@ -128,10 +127,5 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
-}
+// version is stamped by the linker: -X main.version=v0.1.0.
+var version = "devel"

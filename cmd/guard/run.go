@@ -84,7 +84,7 @@ func logStart(log *slog.Logger, l limits.Limits) {
 	for _, c := range l.Containers {
 		log.Info("guarding", "container", c.Name, "sliceBytes", c.SliceBytes, "limitBytes", c.LimitBytes, "gpus", c.GPUs)
 	}
-	log.Info("started", "version", version(), "act", l.Act, "grace", l.Grace.String(), "dryRun", l.DryRun)
+	log.Info("started", "version", version, "act", l.Act, "grace", l.Grace.String(), "dryRun", l.DryRun)
 }
 
 // newTerminator returns the terminator of processes: by signals, and before them

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +70,7 @@ func command(ctx context.Context, args []string, p process) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitHeld
 	case errors.Is(err, errVersion):
-		fmt.Fprintln(p.out, version())
+		fmt.Fprintln(p.out, version)
 		return exitHeld
 	case err != nil:
 		fmt.Fprintln(p.err, "gpuslice-prove:", err)
@@ -216,9 +215,5 @@ func (w *ways) Set(text string) error {
 	return nil
 }
 
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+// version is stamped by the linker: -X main.version=v0.1.0.
+var version = "devel"

@@ -34,9 +34,13 @@ func newBuilder(t *testing.T) builder {
 	if os.Getuid() != 0 {
 		t.Skip("runs programs of the images by chroot, which takes root")
 	}
-	dir := t.TempDir()
-	b := builder{env: append(os.Environ(), "HOME="+dir, "BUILDAH_ISOLATION=chroot", "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
-	var err error
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, cache := t.TempDir(), strings.Fields(string(caches)) // buildah gets a HOME of its own, and Go keeps its caches
+	b := builder{env: append(os.Environ(), "HOME="+dir, "GOCACHE="+cache[0], "GOMODCACHE="+cache[1],
+		"BUILDAH_ISOLATION=chroot", "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
 	if b.checkout, err = cluster.Checkout(); err != nil {
 		t.Fatal(err)
 	}
