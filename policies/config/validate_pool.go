@@ -168,6 +168,8 @@ func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 		e.add(field.Required(profile, `the instances' profile, such as "1g.10gb"`))
 	case d.MIGProfile != "" && !mig.NamesResource(d.MIGProfile):
 		e.invalid(profile, d.MIGProfile, `accepted: a profile as resources name it, such as "1g.10gb"`)
+	case instanceOf(d.MIGProfile).Compute > 0:
+		e.invalid(profile, d.MIGProfile, "a compute instance shares the memory of its GPU instance with others, so that nothing holds a slice of it")
 	case d.MIGProfile != "" && !strategy.OnInstances:
 		e.add(field.Forbidden(profile, "MIG instances are held alone (strategy mig) or time-sliced"))
 	}
@@ -177,6 +179,11 @@ func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 	case d.DeviceMemory != 0 && d.InstanceMemory > d.DeviceMemory:
 		e.invalid(instance, d.InstanceMemory.String(), "more than deviceMemory (%s)", d.DeviceMemory)
 	}
+}
+
+func instanceOf(profile string) mig.Profile {
+	read, _ := mig.Parse(profile)
+	return read
 }
 
 func (d *PoolSpec) validateDriver(e *problems, at *field.Path) {

@@ -41,6 +41,8 @@ func TestValidateDeclaredPools(t *testing.T) {
 			[]string{`pools.declared[0].replicas: Invalid value: 4: a pool of strategy exclusive is not shared; leave it out`}},
 		{"MIG without a profile", where + "strategy: mig",
 			[]string{`pools.declared[0].migProfile: Required value: the instances' profile, such as "1g.10gb"`}},
+		{"a MIG compute instance", where + "strategy: mig, migProfile: 1c.3g.40gb, instanceMemory: 40192Mi",
+			[]string{`pools.declared[0].migProfile: Invalid value: "1c.3g.40gb": a compute instance shares the memory of its GPU instance with others, so that nothing holds a slice of it`}},
 		{"MPS on MIG", where + "strategy: mps, replicas: 4, mpsProvider: host-daemon, migProfile: 1g.10gb",
 			[]string{`pools.declared[0].migProfile: Forbidden: MIG instances are held alone (strategy mig) or time-sliced`}},
 		{"an instance without a profile", where + "strategy: exclusive, instanceMemory: 8Gi",

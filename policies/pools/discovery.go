@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
 // readDiscovery reads the labels of GPU feature discovery about a resource, whose name before renaming is base. Labels
@@ -25,6 +27,8 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 	switch {
 	case profile == "INVALID":
 		r.unknown("MIG strategy single, and the node's GPUs are not all cut into one profile")
+	case r.pool.MIGProfile == "" && r.has(base+".slices.gi"):
+		r.unknown("label %s.slices.gi tells of MIG instances, and no label of their profile", base)
 	case r.pool.Strategy == "":
 	case renamed && !shared:
 		r.unknown("the resource is named %s, but label %s.sharing-strategy reports it as not shared", r.pool.Resource, base)
@@ -49,7 +53,8 @@ func (r *nodeReader) readMemory(base, productProfile string) {
 	case mixed:
 		r.pool.MIGProfile, r.pool.InstanceMemory = profile, quantity.MiB(own)
 		card, _ := r.number(api.ResourceGPU+".memory", int64(quantity.MaxMemory))
-		if !strings.Contains(r.labels[api.ResourceGPU+".product"], productMIG) {
+		// The labels of nvidia.com/gpu are of one card of the node, which may be another than the instances'.
+		if strings.TrimSuffix(r.labels[api.ResourceGPU+".product"], productShared) == r.pool.Product && card >= own {
 			r.pool.DeviceMemory = quantity.MiB(card)
 			r.require(api.ResourceGPU + ".memory")
 		}
@@ -57,6 +62,29 @@ func (r *nodeReader) readMemory(base, productProfile string) {
 		r.pool.MIGProfile, r.pool.InstanceMemory = productProfile, quantity.MiB(own)
 	default:
 		r.pool.DeviceMemory = quantity.MiB(own)
+	}
+}
+
+// checkInstance gives up on compute instances: those of one GPU instance share its memory, and a device plugin may offer each by the
+// resource name of the whole instance.
+func (r *nodeReader) checkInstance(base string) {
+	profile := r.pool.MIGProfile
+	if profile == "" {
+		profile = strings.TrimPrefix(base, nvidia.MIGPrefix)
+	}
+	read, ok := mig.Parse(profile)
+	switch {
+	case !ok:
+	case read.Compute > 0:
+		r.unknown("%s is a compute instance: it shares the memory of its GPU instance with others", profile)
+	default:
+		for slices := 1; slices < read.Slices; slices++ {
+			part := fmt.Sprintf("%s%dc.%s", nvidia.MIGPrefix, slices, profile)
+			if r.has(part + ".count") {
+				r.unknown("label %s.count tells of compute instances, which the device plugin offers as %s too: they share the memory of one",
+					part, r.pool.Resource)
+			}
+		}
 	}
 }
 

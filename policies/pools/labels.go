@@ -64,6 +64,7 @@ func OfferOf(node *corev1.Node, resource string) Pool {
 	default:
 		r.unknown("no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
 	}
+	r.checkInstance(base)
 	r.readDriver()
 	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
 	r.require(strategies.LabelTrustDomain)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/claims"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
@@ -155,6 +156,7 @@ func classOffer(node *corev1.Node, class, driver, resource string, d *device) Po
 	default:
 		r.unknown("any number of pods may share a device of DeviceClass %s, and nothing counts its memory; have its driver share out memory, or a number of shares", class)
 	}
+	r.checkInstance(api.ResourceGPU)
 	r.placeByLabels()
 	return r.pool
 }
