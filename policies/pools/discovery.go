@@ -28,7 +28,7 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 	case profile == "INVALID":
 		r.unknown("MIG strategy single, and the node's GPUs are not all cut into one profile")
 	case r.pool.MIGProfile == "" && r.has(base+".slices.gi"):
-		r.unknown("label %s.slices.gi tells of MIG instances, and no label of their profile", base)
+		r.unknown("label %s.slices.gi shows MIG instances, and no label of their profile", base)
 	case r.pool.Strategy == "":
 	case renamed && !shared:
 		r.unknown("the resource is named %s, but label %s.sharing-strategy reports it as not shared", r.pool.Resource, base)
@@ -81,7 +81,7 @@ func (r *nodeReader) checkInstance(base string) {
 		for slices := 1; slices < read.Slices; slices++ {
 			part := fmt.Sprintf("%s%dc.%s", nvidia.MIGPrefix, slices, profile)
 			if r.has(part + ".count") {
-				r.unknown("label %s.count tells of compute instances, which the device plugin offers as %s too: they share the memory of one",
+				r.unknown("label %s.count shows compute instances, which the device plugin offers as %s too: they share the memory of one",
 					part, r.pool.Resource)
 			}
 		}

@@ -194,18 +194,6 @@ func Flag(words []Word, flag string) (value string, found bool) {
 	return "", false
 }
 
-// AnyFlag returns the first of the flags that is there, and "" when none is.
-func AnyFlag(words []Word, flags []string) string {
-	i := slices.IndexFunc(flags, func(f string) bool {
-		_, found := Flag(words, f)
-		return found
-	})
-	if i < 0 {
-		return ""
-	}
-	return flags[i]
-}
-
 // Glob is path.Match with a shortcut for texts without a wildcard, which is nearly all of them.
 func Glob(pattern, text string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {

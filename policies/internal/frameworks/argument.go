@@ -1,9 +1,11 @@
 package frameworks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
@@ -14,27 +16,40 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	if !slices.Contains(a.Views, e.in.View) {
 		return
 	}
-	if off := commandline.AnyFlag(e.found.words, a.Unless); off != "" {
-		says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory only", off, a.Flag)
-		e.out.Notes = append(e.out.Notes, says)
-		e.reasons = append(e.reasons, says)
-		return
+	given, unknown := commandline.GivenTo(e.in.Container, p.commands)
+	for _, off := range a.Unless {
+		if _, found, _ := commandline.FlagIn(given, off); found {
+			says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory only", off, a.Flag)
+			e.out.Notes = append(e.out.Notes, says)
+			e.reasons = append(e.reasons, says)
+			return
+		}
 	}
 	most, err := formulas[a.Most](e.amounts)
-	word, found := commandline.Flag(e.found.words, a.Flag)
-	value, readable := resolve(e.in.Container, word)
+	value, found, doubt := commandline.FlagIn(given, a.Flag)
+	elsewhere, named := "", false
+	if unknown != nil {
+		elsewhere, named = commandline.Flag(e.found.words, a.Flag)
+	}
 	switch {
 	case err != nil:
-		e.argumentUnknown(a, found, err)
-	case found && !readable:
-		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten.Text(word, maxQuoted), most))
+		e.argumentUnknown(a, found || named, err)
+	case named:
+		e.object(p, a, most, fmt.Sprintf("%s=%s is not known to reach %s: %v", a.Flag, shorten.Text(elsewhere, maxQuoted), p.Title, unknown))
+	case found && doubt != nil:
+		e.object(p, a, most, fmt.Sprintf("%s=%s may not count: %s; write it last", a.Flag, shorten.Text(value.Text, maxQuoted),
+			shorten.Text(doubt.Error(), maxQuoted)))
+	case found && (value.Opaque || strings.Contains(value.Text, "$")):
+		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten.Text(value.Text, maxQuoted), most))
 		e.reasons = append(e.reasons, a.Flag+" is known at run time only")
 	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
 		e.object(p, a, most, fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total)))
+	case !found && cmp.Or(unknown, doubt) != nil:
+		e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, cmp.Or(unknown, doubt)))
 	case !found:
 		e.argumentGiven(p, a, a.Takes, most)
 	default:
-		e.argumentGiven(p, a, value, most)
+		e.argumentGiven(p, a, value.Text, most)
 	}
 }
 

@@ -30,20 +30,6 @@ func lookup(c *corev1.Container, name string) (theirs, bool) {
 	return theirs{}, false
 }
 
-// resolve replaces a word that is nothing but a reference, "$(NAME)", "${NAME}" or "$NAME", by the user's literal
-// value; readable is false when it cannot be known here.
-func resolve(c *corev1.Container, word string) (value string, readable bool) {
-	if !strings.Contains(word, "$") {
-		return word, true
-	}
-	name := strings.TrimPrefix(word, "$")
-	if len(name) > 2 && (name[0] == '(' && strings.HasSuffix(name, ")") || name[0] == '{' && strings.HasSuffix(name, "}")) {
-		name = name[1 : len(name)-1]
-	}
-	theirs, found := lookup(c, name)
-	return theirs.value, found && theirs.readable
-}
-
 // errWider is the error for a user's value that is a limit, but not one that holds the process in its slice.
 var errWider = errors.New("more than the slice allows")
 

@@ -12,7 +12,7 @@ import (
 // kept looks for the user's own setting in place of s, as an argument or under any of its names, and reports its
 // effect. It returns true when there is one: ours is not set then.
 func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
-	theirs := e.theirs(s.Name, spec)
+	theirs := e.theirs(choice.profile, s.Name, spec)
 	if len(theirs) == 0 {
 		return false
 	}
@@ -40,11 +40,17 @@ func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 }
 
 // theirs returns the user's settings under all names, the one in force first. An argument wins over every variable.
-func (e *evaluation) theirs(name string, spec Variable) []theirs {
-	if flag := commandline.AnyFlag(e.found.words, spec.Flags); flag != "" {
-		word, _ := commandline.Flag(e.found.words, flag)
-		value, readable := resolve(e.in.Container, word)
-		return []theirs{{name: flag, value: value, readable: readable}}
+func (e *evaluation) theirs(p *compiled, name string, spec Variable) []theirs {
+	for _, flag := range spec.Flags {
+		word, elsewhere := commandline.Flag(e.found.words, flag)
+		given, unknown := commandline.GivenTo(e.in.Container, p.commands)
+		value, found, doubt := commandline.FlagIn(given, flag)
+		switch {
+		case found:
+			return []theirs{{name: flag, value: value.Text, readable: !value.Opaque && doubt == nil && !strings.Contains(value.Text, "$")}}
+		case elsewhere && unknown != nil:
+			return []theirs{{name: flag, value: word}}
+		}
 	}
 	var all []theirs
 	names := spec.Names
