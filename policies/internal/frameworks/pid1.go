@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // pid1Document lists images whose entry point must be PID 1, and such entry points by name.
@@ -14,12 +17,15 @@ type pid1Document struct {
 	Sources     []string `json:"sources,omitempty"`
 	Images      []string `json:"images"`
 	Commands    []string `json:"commands"`
+	// Containers are names of containers that other systems signal by a command that they start in them.
+	Containers []string `json:"containers,omitempty"`
 }
 
 // initTable is a compiled Inits.
 type initTable struct {
-	images   []pattern
-	commands []string
+	images     []pattern
+	commands   []string
+	containers []string
 }
 
 func parseInits(text []byte) (initTable, error) {
@@ -28,7 +34,7 @@ func parseInits(text []byte) (initTable, error) {
 		return initTable{}, err
 	}
 	var problems problems
-	inits := initTable{images: problems.patterns("images", doc.Images), commands: doc.Commands}
+	inits := initTable{images: problems.patterns("images", doc.Images), commands: doc.Commands, containers: doc.Containers}
 	for i, command := range doc.Commands {
 		if command == "" || command[0] != '/' {
 			problems.add(fmt.Sprintf("commands[%d]", i), "%q is no absolute path", command)
@@ -45,4 +51,31 @@ func NeedsPID1(c *corev1.Container, policy []string) bool {
 	}
 	image := parseImage(c.Image)
 	return anyMatches(pid1.images, image) || Switch{Images: policy}.names(image)
+}
+
+// UsesFirstProcess returns what of a container relies on the numbers of its own processes, and "" where nothing is known to: its
+// command, hooks and probes, and what other systems run in it.
+func UsesFirstProcess(c *corev1.Container) string {
+	if slices.Contains(pid1.containers, c.Name) {
+		return "what runs it signals process 1"
+	}
+	commands := [][]string{slices.Concat(c.Command, c.Args)}
+	if c.Lifecycle != nil {
+		for _, hook := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if hook != nil && hook.Exec != nil {
+				commands = append(commands, hook.Exec.Command)
+			}
+		}
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil && probe.Exec != nil {
+			commands = append(commands, probe.Exec.Command)
+		}
+	}
+	for _, command := range commands {
+		if found := commandline.UsesFirstProcess(command); found != "" {
+			return fmt.Sprintf("it says %q", shorten.Text(found, maxQuoted))
+		}
+	}
+	return ""
 }

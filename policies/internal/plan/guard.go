@@ -121,6 +121,13 @@ func guardImpossible(in *Input, c *candidate) string {
 			return fmt.Sprintf("the init of %q needs to be PID 1, so the pod's processes cannot be shared with a sidecar",
 				container.Name) + agentRemedy
 		}
+		if spec.ShareProcessNamespace != nil {
+			continue
+		}
+		if why := frameworks.UsesFirstProcess(container); why != "" {
+			return fmt.Sprintf("container %q relies on the numbers of its own processes (%s), so the pod's processes cannot be shared with a sidecar",
+				container.Name, why) + agentRemedy
+		}
 	}
 	return ""
 }
