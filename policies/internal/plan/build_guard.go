@@ -42,7 +42,7 @@ func (w *builder) guard(c *candidate) {
 		return
 	}
 	first := &w.promise.Containers[0]
-	sizes, _ := sizeGuard(w.in)
+	sizes, _ := sizeGuard(w.in, !plan.agent)
 	g := &promise.Guard{
 		Image: w.in.Guard.Image, PullPolicy: w.pullPolicy(), PullSecret: w.in.Guard.PullSecret,
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),

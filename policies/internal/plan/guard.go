@@ -71,7 +71,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 
 // planAgent is the plan where the node's agent holds the slice, which needs nothing of the pod.
 func planAgent(in *Input) guardPlan {
-	if _, why := sizeGuard(in); why != "" {
+	if _, why := sizeGuard(in, false); why != "" {
 		return guardPlan{why: why}
 	}
 	plan := guardPlan{inject: true, agent: true, holds: true, user: unusedUID(&in.Pod.Spec)}
@@ -113,7 +113,10 @@ func guardImpossible(in *Input, c *candidate) string {
 	if podspec.LimitsMemory(spec) {
 		return "the pod limits the memory of all its containers together, which the others can use up (spec.resources.limits)" + agentRemedy
 	}
-	if _, why := sizeGuard(in); why != "" {
+	if _, why := sizeGuard(in, true); why != "" {
+		if _, never := sizeGuard(in, false); never == "" {
+			why += agentRemedy
+		}
 		return why
 	}
 	for container := range podspec.Containers(spec) {

@@ -138,6 +138,9 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 	if v := rules.HostIPCElsewhere(in.Pod, bare.pool()); v != nil {
 		return bare, v
 	}
+	if v := ruledOut(in, bare); v != nil {
+		return bare, v
+	}
 	guard, noShim := planGuard(in, bare), ""
 	if !guard.inject {
 		noShim = "only a guarded pod brings it, and " + guard.why

@@ -24,7 +24,7 @@ const (
 	maxLimitRanges = 16 << 20 // bytes of all LimitRanges
 	maxLabels      = 16 << 10 // bytes of a namespace's labels
 	maxNode        = 64 << 10 // bytes of a node. A larger one offers nothing
-	maxItems       = 8        // of a LimitRange that are about containers
+	maxItems       = 8        // of a LimitRange that are about containers or pods
 	maxAmounts     = 32       // resources of each
 )
 
@@ -108,7 +108,7 @@ func namespaceOf(ns *corev1.Namespace) *corev1.Namespace {
 		DeletionTimestamp: ns.DeletionTimestamp}}
 }
 
-// slimLimitRange keeps the limits on containers, and of too many resources those of Kubernetes and NVIDIA.
+// slimLimitRange keeps the limits on containers and pods, and of too many resources those of Kubernetes and NVIDIA.
 func slimLimitRange(object runtime.Object) (runtime.Object, int) {
 	r, ok := object.(*corev1.LimitRange)
 	if !ok {
@@ -118,7 +118,7 @@ func slimLimitRange(object runtime.Object) (runtime.Object, int) {
 		Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion}}
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
-		if item.Type == corev1.LimitTypeContainer && len(kept.Spec.Limits) < maxItems {
+		if (item.Type == corev1.LimitTypeContainer || item.Type == corev1.LimitTypePod) && len(kept.Spec.Limits) < maxItems {
 			kept.Spec.Limits = append(kept.Spec.Limits, corev1.LimitRangeItem{Type: item.Type,
 				Max: few(item.Max), Min: few(item.Min), Default: few(item.Default), DefaultRequest: few(item.DefaultRequest)})
 		}
