@@ -14,9 +14,10 @@ import (
 
 // Exit codes.
 const (
-	exitOK     = 0
-	exitFailed = 1 // a check failed, a probe has something to report
-	exitUsage  = 2 // flags or environment cannot be read
+	exitOK = 0
+	// A Job's podFailurePolicy judges our containers too, by codes that programs end with: ours are not among them.
+	exitFailed = 75 // a check failed, a probe has something to report
+	exitUsage  = 78 // flags or environment cannot be read
 )
 
 const manual = `guard enforces the GPU memory slices of the pod it runs in.
@@ -33,8 +34,8 @@ Examples:
   guard check --termination-message-path /dev/termination-log
   guard run --dry-run
   guard status --startup     exit 0 once the guard has sampled the devices
-  guard status --liveness    exit 1 once with the pending messages, or when the guard is stuck
-  guard status --readiness   exit 1 while the guard cannot enforce the pod's slice
+  guard status --liveness    fail once with the pending messages, or when the guard is stuck
+  guard status --readiness   fail while the guard cannot enforce the pod's slice
   guard --version
 
 guard COMMAND --help lists the flags of a command.

@@ -27,7 +27,7 @@ func TestRunTerminates(t *testing.T) {
 	if err := hog.Wait(); err == nil || hog.ProcessState.String() != "signal: killed" {
 		t.Errorf("the hog: %v", hog.ProcessState)
 	}
-	if code, text := g.probe("--liveness"); code != 1 ||
+	if code, text := g.probe("--liveness"); code != exitFailed ||
 		!strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
 		t.Errorf("the first probe: %d %s", code, text)
 	}
@@ -78,7 +78,7 @@ func TestRunNotEnforcing(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("reported after %s", took)
 			}
-			if code, text := g.probe("--readiness"); code != 1 || !strings.Contains(text, "cannot enforce this pod's slice") {
+			if code, text := g.probe("--readiness"); code != exitFailed || !strings.Contains(text, "cannot enforce this pod's slice") {
 				t.Errorf("the readiness probe: %d %s", code, text)
 			}
 			if err := hog.Process.Signal(present); err != nil {

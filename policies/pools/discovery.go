@@ -140,7 +140,8 @@ func (r *nodeReader) judgeSharing(base string, whole, known bool) {
 	}
 }
 
-// checkCount gives up where a node has more than its labels speak of: with GPUs of several kinds they describe one.
+// checkCount gives up where a node has more than its labels speak of: with GPUs of several kinds they describe one, and HAMi's device
+// plugin offers more than there are.
 func (r *nodeReader) checkCount(base string, node *corev1.Node) {
 	count, known := r.number(base+".count", maxDevices)
 	if !known || r.pool.Replicas < 1 || r.pool.Strategy == "" {
@@ -149,8 +150,11 @@ func (r *nodeReader) checkCount(base string, node *corev1.Node) {
 	name := corev1.ResourceName(r.pool.Resource)
 	offered := max(units(node.Status.Capacity, name), units(node.Status.Allocatable, name))
 	if told := count * int64(r.pool.Replicas); offered > told {
-		r.unknown("the node has %d of %s, and its labels tell of %d (%s.count x replicas): GPUs of several kinds?",
-			offered, r.pool.Resource, told, base)
+		// Labels that describe one of several kinds describe another a minute later: the pool does not change with them.
+		r.pool.Product, r.pool.DeviceMemory, r.pool.InstanceMemory, r.pool.Requirements, r.pool.Replicas = "", 0, 0, nil, 0
+		r.pool.MPSProvider, r.pool.Notes = "", nil
+		r.unknown("the node has %d of %s, more than its labels show (%s.count x replicas): GPUs of several kinds, or shared by something else than NVIDIA's device plugin?",
+			offered, r.pool.Resource, base)
 	}
 }
 

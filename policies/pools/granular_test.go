@@ -34,7 +34,7 @@ func TestGranularPool(t *testing.T) {
 		{"two GPUs", offering(divided(map[string]string{"gpu.count": "2"}), map[string]int64{"gpu.shared": 154}),
 			`one GPU a node, and label nvidia.com/gpu.count says "2"`},
 		{"two GPUs, of which labels do not tell yet", offering(divided(nil), map[string]int64{"gpu.shared": 154}),
-			"the node has 154 of nvidia.com/gpu.shared, and its labels tell of 77"},
+			"the node has 154 of nvidia.com/gpu.shared, more than its labels show"},
 		{"no count", divided(map[string]string{"gpu.count": ""}), `nvidia.com/gpu.count says ""`},
 		{"other replicas", divided(map[string]string{"gpu.replicas": "154"}), "replicas: declared 77, and its labels say 154"},
 		{"MPS", divided(map[string]string{"gpu.sharing-strategy": "mps", "mps.capable": "true"}), "strategy mps"},

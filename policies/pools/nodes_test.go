@@ -217,7 +217,7 @@ func TestPoolsFromNodes(t *testing.T) {
 			{"an Arabic-Indic digit", map[string]int64{"gpu": 4},
 				labels{"gpu.replicas": "٤", "gpu.sharing-strategy": "time-slicing"}, "is not a number"},
 			{"GPUs of several kinds: the labels tell of one", map[string]int64{"gpu": 3},
-				nil, "the node has 3 of nvidia.com/gpu, and its labels tell of 1"},
+				nil, "the node has 3 of nvidia.com/gpu, more than its labels show"},
 			{"MIG instances without a label", map[string]int64{"mig-1g.10gb": 7}, labels{"mig.strategy": "mixed"}, "no label shows"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -282,5 +282,22 @@ func TestAgents(t *testing.T) {
 		if got := c.pool.GuardedByAgents(c.mode); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestTwoModels: labels of a node with two models describe one of them, and a minute later the other; its pool stays what it is.
+func TestTwoModels(t *testing.T) {
+	t.Parallel()
+	var pools []Pool
+	for _, labels := range []map[string]string{
+		{"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.count": "6", "nvidia.com/gpu.memory": "23034", "nvidia.com/gpu.replicas": "1"},
+		{"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-40GB", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.replicas": "1"},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}, Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}
+		pools = append(pools, OfferOf(node, "nvidia.com/gpu"))
+	}
+	if a, b := offerKey(&pools[0]), offerKey(&pools[1]); a != b || pools[0].Strategy != "" {
+		t.Errorf("the offers differ, or promise something: %s and %s", a, b)
 	}
 }

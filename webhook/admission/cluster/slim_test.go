@@ -117,7 +117,7 @@ func TestSlimLimitRange(t *testing.T) {
 		{Type: corev1.LimitTypeContainer, Max: list, Default: list}}}}
 	kept, _ := slimLimitRange(r)
 	limits := kept.(*corev1.LimitRange).Spec.Limits
-	if len(limits) != 1 || len(limits[0].Max) != 4 || len(limits[0].Default) != 4 {
+	if len(limits) != 2 || len(limits[0].Max) != 4 || len(limits[1].Max) != 4 || len(limits[1].Default) != 4 {
 		t.Errorf("%+v", limits)
 	}
 }
