@@ -42,12 +42,17 @@ func checkLimitRanges(f *Facts) []Finding {
 					gives = gives.With(where, "default["+string(name)+"]", amount.String())
 				}
 			}
+			for _, name := range slices.Sorted(maps.Keys(item.Max)) {
+				if amount := item.Max[name]; strings.HasPrefix(string(name), nvidia.ResourcePrefix) {
+					gives = gives.With(where, "max["+string(name)+"]", amount.String())
+				}
+			}
 		}
 		cpu, memory := guard[corev1.ResourceCPU], guard[corev1.ResourceMemory]
 		all = append(all, withEvidence(
 			denies.WithRemedy("the guard has %s CPU and %s memory: change the chart's values guard.cpu and guard.memory, or the LimitRange",
 				cpu.String(), memory.String()),
-			gives.WithRemedy("kubectl -n %s edit limitrange %s, and remove the GPU from default and defaultRequest", r.Namespace, r.Name))...)
+			gives.WithRemedy("kubectl -n %s edit limitrange %s, and remove the GPU from max, min, default and defaultRequest", r.Namespace, r.Name))...)
 	}
 	return all
 }

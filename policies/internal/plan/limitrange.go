@@ -66,7 +66,7 @@ func gpuAmong(in *Input, item *corev1.LimitRangeItem) string {
 	return ""
 }
 
-// ruledOut is the denial of a candidate that gives containers another GPU resource than a LimitRange limits: Kubernetes refuses
+// ruledOut is the denial of a candidate that gives containers another GPU resource than a LimitRange limits: Kubernetes denies
 // containers, or pods, that name none of a resource that is limited.
 func ruledOut(in *Input, c *candidate) *api.Violation {
 	for _, of := range []corev1.LimitType{corev1.LimitTypeContainer, corev1.LimitTypePod} {
@@ -78,7 +78,7 @@ func ruledOut(in *Input, c *candidate) *api.Violation {
 				continue
 			}
 			return &api.Violation{Rule: api.RuleFit, Reason: "a LimitRange rules out the slice", Detail: fmt.Sprintf(
-				"LimitRange %s limits %s of a %s, and Kubernetes refuses one that names none, such as that of a slice of %s; "+
+				"LimitRange %s limits %s of a %s, and Kubernetes denies one that names none, such as that of a slice of %s; "+
 					"name no GPU in max and min of the LimitRange, and limit them by policy or by a ResourceQuota", r, name,
 				strings.ToLower(string(of)), c.pool().Offer())}
 		}
