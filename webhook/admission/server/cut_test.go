@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/webhook/admission/review"
 )
 
 func TestCutObjects(t *testing.T) {
@@ -28,8 +31,8 @@ func TestCutObjects(t *testing.T) {
 	}
 }
 
-// FuzzDecodeReview holds what is read of a review in parts to what is read of it at once.
-func FuzzDecodeReview(f *testing.F) {
+// FuzzReview holds what a handler gets of a review that is read in parts to what is read of it at once.
+func FuzzReview(f *testing.F) {
 	for _, body := range []string{
 		sample, strings.Replace(sample, `"oldObject":null`, `"oldObject":{"a":["\\",{"object":{}}]}`, 1),
 		strings.Replace(sample, `"uid"`, `"object":{"first":1},"object":null,"uid"`, 1), strings.Replace(sample, `"object"`, `"\u006fbject"`, 1),
@@ -40,15 +43,20 @@ func FuzzDecodeReview(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		got, err := decodeReview([]byte(body))
+		var got review.Request
+		asked := false
+		post(serveHandler(t, func(_ context.Context, req review.Request) (review.Answer, *review.Fault) {
+			got, asked = req, true
+			return review.Answer{}, nil
+		}), strings.NewReader(body))
 		var whole admissionv1.AdmissionReview
 		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), &whole) != nil {
-			if err == nil && valid(got.Object.Raw) && valid(got.OldObject.Raw) {
+			if asked && valid(got.Object.Raw) && valid(got.OldObject.Raw) {
 				t.Errorf("what is no review is read: %q", body)
 			}
 			return
 		}
-		if err != nil {
+		if !asked {
 			return // it is held to more than its form
 		}
 		if diff := cmp.Diff(*whole.Request, got); diff != "" {

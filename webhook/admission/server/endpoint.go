@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
@@ -24,11 +25,12 @@ type EndpointOptions struct {
 	Log     logr.Logger
 }
 
-// endpoint answers the AdmissionReviews of one path.
+// endpoint answers the AdmissionReviews of one path: an admission.Webhook behind the limits, and its admission.Handler.
 type endpoint struct {
 	EndpointOptions
 	name    string
 	handler review.Handler
+	webhook admission.Webhook
 }
 
 // NewEndpoint serves a handler over HTTP under the limits. name is its label in metrics and logs.
@@ -38,13 +40,18 @@ type endpoint struct {
 func NewEndpoint(name string, handler review.Handler, options EndpointOptions) http.Handler {
 	options.Metrics.ExpectHandler(name)
 	options.Log = options.Log.WithValues("handler", name)
-	return &endpoint{options, name, handler}
+	e := &endpoint{EndpointOptions: options, name: name, handler: handler}
+	e.webhook = admission.Webhook{Handler: e, LogConstructor: unlogged}
+	return e
 }
+
+// unlogged leaves the log to endpoint: the library would write the names of users into it, who are people.
+func unlogged(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }
 
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	response, fault := e.review(r)
+	answer, fault := e.review(r)
 	code := http.StatusOK
 	if fault != nil {
 		code = fault.Code
@@ -52,7 +59,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.Metrics.CountReview(e.name, code, time.Since(start))
 	if fault == nil {
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(encodeReview(response)); err != nil {
+		if _, err := w.Write(answer); err != nil {
 			e.Log.V(1).Info("answer not written", "error", err.Error())
 		}
 		return
@@ -67,8 +74,8 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fault.Message, fault.Code)
 }
 
-// review takes a request through the limits to the handler.
-func (e *endpoint) review(r *http.Request) (*admissionv1.AdmissionResponse, *review.Fault) {
+// review takes a request through the limits to the handler. The answer is an AdmissionReview.
+func (e *endpoint) review(r *http.Request) (answer []byte, fault *review.Fault) {
 	until := time.Now().Add(timeoutOf(r)) // the caller's patience began before it had a place here
 	if fault := checkHead(r); fault != nil {
 		return nil, fault
@@ -80,7 +87,7 @@ func (e *endpoint) review(r *http.Request) (*admissionv1.AdmissionResponse, *rev
 	body, done, fault := e.Limits.read(r)
 	defer done()
 	if fault != nil && fault.Code == http.StatusRequestEntityTooLarge {
-		return e.oversized(r.Context(), body, fault)
+		return e.oversized(r, body, fault)
 	}
 	if fault != nil {
 		return nil, fault
@@ -89,53 +96,28 @@ func (e *endpoint) review(r *http.Request) (*admissionv1.AdmissionResponse, *rev
 		return nil, busy()
 	}
 	defer e.Limits.reviews.leave()
-	request, err := decodeReview(body)
-	if err != nil {
-		return nil, review.Faultf(http.StatusBadRequest, "%v", err)
-	}
 	ctx, cancel := context.WithDeadline(r.Context(), until)
 	defer cancel()
-	return e.handle(ctx, request)
+	left, object, old := cutObjects(body)
+	return e.call(r.WithContext(ctx), left, &called{handle: e.handler.Handle, object: object, old: old})
 }
 
 // oversized answers a review that was too large by the fields before its object, if the handler can.
-func (e *endpoint) oversized(ctx context.Context, head []byte, fault *review.Fault) (*admissionv1.AdmissionResponse, *review.Fault) {
+func (e *endpoint) oversized(r *http.Request, head []byte, fault *review.Fault) ([]byte, *review.Fault) {
 	handler, ok := e.handler.(review.OversizedHandler)
 	request, named := decodeHead(head)
 	if !ok || !named {
 		return nil, fault
 	}
-	answer, unanswered := handler.HandleOversized(ctx, request)
+	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: reviewType, Request: &request})
+	if err != nil {
+		return nil, fault
+	}
+	answer, unanswered := e.call(r, body, &called{handle: handler.HandleOversized})
 	if unanswered != nil {
 		return nil, fault
 	}
-	return respond(request, answer)
-}
-
-// handle calls the handler; a panic becomes a Fault.
-func (e *endpoint) handle(ctx context.Context, request review.Request) (response *admissionv1.AdmissionResponse, fault *review.Fault) {
-	// User names stay out of the log: they are people.
-	log := e.Log.WithValues("namespace", request.Namespace, "name", request.Name, "uid", request.UID)
-	defer func() {
-		if p := recover(); p != nil {
-			e.Metrics.CountPanic()
-			log.Error(nil, "handler panicked", "panic", p, "stack", string(debug.Stack()))
-			response, fault = nil, review.Faultf(http.StatusInternalServerError, "the handler failed")
-		}
-	}()
-	answer, fault := e.handler.Handle(logr.NewContext(ctx, log), request)
-	if fault != nil {
-		return nil, fault
-	}
-	return respond(request, answer)
-}
-
-func respond(request review.Request, answer review.Answer) (*admissionv1.AdmissionResponse, *review.Fault) {
-	response, err := answer.Response(request.UID)
-	if err != nil {
-		return nil, review.Faultf(http.StatusInternalServerError, "%v", err)
-	}
-	return response, nil
+	return answer, nil
 }
 
 // timeoutOf is how long the caller waits, by its own account.
@@ -145,4 +127,34 @@ func timeoutOf(r *http.Request) time.Duration {
 		return maxTimeout
 	}
 	return d
+}
+
+// Handle implements admission.Handler. It notes what becomes of the review in its call, since an admission.Response with a
+// status code in it is a denial to the API server.
+func (e *endpoint) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+	c, _ := ctx.Value(calledKey{}).(*called)
+	request := req.AdmissionRequest
+	// User names stay out of the log: they are people.
+	log := e.Log.WithValues("namespace", request.Namespace, "name", request.Name, "uid", request.UID)
+	defer func() {
+		if p := recover(); p != nil {
+			e.Metrics.CountPanic()
+			log.Error(nil, "handler panicked", "panic", p, "stack", string(debug.Stack()))
+			c.fault = review.Faultf(http.StatusInternalServerError, "the handler failed")
+		}
+	}()
+	if c.fault = c.restore(&request); c.fault != nil {
+		return response
+	}
+	answer, fault := c.handle(logr.NewContext(ctx, log), request)
+	if c.fault = fault; fault != nil {
+		return response
+	}
+	sent, err := answer.Response(request.UID)
+	if err != nil {
+		c.fault = review.Faultf(http.StatusInternalServerError, "%v", err)
+		return response
+	}
+	c.answered = true
+	return admission.Response{AdmissionResponse: *sent}
 }

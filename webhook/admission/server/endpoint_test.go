@@ -104,6 +104,7 @@ func TestEndpointUnreadable(t *testing.T) {
 		"gzip is not read":            {gzipped, 415},
 		"an empty body":               {func(r *http.Request) { setBody(r, "") }, 400},
 		"null":                        {func(r *http.Request) { setBody(r, "null") }, 400},
+		"what is no JSON":             {func(r *http.Request) { setBody(r, "kind: AdmissionReview") }, 400},
 		"a list":                      {func(r *http.Request) { setBody(r, "[]") }, 400},
 		"two documents":               {func(r *http.Request) { setBody(r, sample+sample) }, 400},
 		"20,000 levels":               {func(r *http.Request) { setBody(r, strings.Repeat("[", 20000)) }, 400},
