@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // newHandler makes the one handler of every log line.
@@ -33,7 +34,7 @@ func plainLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// newLogger joins the loggers of this command and client-go to one handler.
+// newLogger joins the loggers of this command, client-go and controller-runtime to one handler.
 func newLogger(o Options, w io.Writer) (logr.Logger, error) {
 	handler, err := newHandler(o, w)
 	if err != nil {
@@ -41,5 +42,6 @@ func newLogger(o Options, w io.Writer) (logr.Logger, error) {
 	}
 	log := logr.FromSlogHandler(handler)
 	klog.SetLogger(log)
+	ctrllog.SetLogger(log)
 	return log, nil
 }

@@ -10,8 +10,9 @@ import (
 	"os"
 	"runtime/debug"
 
-	"golang.org/x/sync/errgroup"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
@@ -51,8 +52,7 @@ func runCounted(ctx context.Context, o Options, m *metrics.Metrics, stderr io.Wr
 	}
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	log.Info("listening", "reviews", reviews.Addr().String(), "probes", probes.Addr().String())
-	server := s.server()
-	return serveBeside(ctx, s.parts(), func(ctx context.Context) error { return server.Serve(ctx, reviews, probes) })
+	return s.run(ctx, reviews, probes)
 }
 
 // listen opens both ports.
@@ -66,32 +66,50 @@ func listen(o Options) (reviews, probes net.Listener, err error) {
 	return reviews, probes, nil
 }
 
-// part runs until its context ends.
-type part func(context.Context) error
-
-// serveBeside runs the parts beside serve, and ends them after it: reviews are decided while the server drains. A part that
-// fails ends serve.
-func serveBeside(ctx context.Context, parts map[string]part, serve part) error {
-	beside, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	group, failed := errgroup.WithContext(beside)
-	for what, run := range parts {
-		group.Go(func() error {
-			// With the context of the group a part that fails would end the others before the server has drained.
-			if err := run(beside); err != nil {
-				return fmt.Errorf("%s: %w", what, err)
-			}
-			return nil
-		})
+// run serves with all parts beside, under one manager.
+func (s *Setup) run(ctx context.Context, reviews, probes net.Listener) error {
+	config, err := s.findServer(clientRate)
+	if err != nil {
+		return err
 	}
-	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	context.AfterFunc(failed, stop)
-	err := serve(serving)
-	stopped := ctx.Err() != nil
-	end()
-	if broken := group.Wait(); err == nil && !stopped {
-		return broken
+	m, err := manager.New(config, manager.Options{
+		Logger: s.log.WithName("manager"), GracefulShutdownTimeout: &s.options.Shutdown,
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", // the server's second port has both
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the manager: %w", err)
 	}
-	return err
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for what, run := range s.parts() {
+		if err := m.Add(part{what, run, stop}); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if err := s.server().Run(ctx, m, reviews, probes); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
+
+// part is a Runnable of every replica. One that fails stops the replica in order: its error would end the manager at once, and
+// with it the other parts before the server has drained.
+type part struct {
+	what string
+	run  func(context.Context) error
+	stop context.CancelCauseFunc
+}
+
+// Start implements manager.Runnable.
+func (p part) Start(ctx context.Context) error {
+	if err := p.run(ctx); err != nil && ctx.Err() == nil {
+		p.stop(fmt.Errorf("%s: %w", p.what, err))
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: without it, a part would count as the leader's.
+func (part) NeedLeaderElection() bool { return false }

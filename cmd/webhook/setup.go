@@ -163,8 +163,8 @@ func (s *Setup) podGone(namespace string, uid types.UID) {
 }
 
 // parts run beside the server, by name.
-func (s *Setup) parts() map[string]part {
-	return map[string]part{
+func (s *Setup) parts() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
 		"watch the cluster":    s.cluster.Run,
 		"keep the certificate": s.certificate.Start,
 		"keep the keys":        s.keys.Run,

@@ -12,6 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 	admission "k8s.io/api/admission/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/webhook/admission/server"
@@ -43,7 +46,13 @@ func (l *lab) start(t *testing.T, sources ...certs.Source) []replica {
 				t.Errorf("source: %v", err)
 			}
 		})
-		running.Go(func() { _ = server.Serve(ctx, listener, probes) })
+		m, err := manager.New(&rest.Config{}, manager.Options{
+			Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() { _ = server.Run(ctx, m, listener, probes) })
 		replicas = append(replicas, replica{source, listener.Addr().String()})
 		addresses = append(addresses, listener.Addr().String())
 	}

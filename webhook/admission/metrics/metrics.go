@@ -102,9 +102,9 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 // Registerer takes further metrics, which are served with these.
 func (m *Metrics) Registerer() prometheus.Registerer { return m.registry }
 
-// Handler serves the metrics.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+// Handler serves the metrics, and others with them.
+func (m *Metrics) Handler(others ...prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(append(prometheus.Gatherers{m.registry}, others...), promhttp.HandlerOpts{Registry: m.registry})
 }
 
 // ExpectHandler makes the series of a handler, so that its first failure is a rise from 0: increase() does not see a series

@@ -90,8 +90,9 @@ func serveIdle(t *testing.T, keep time.Duration) string {
 		listeners[k] = l
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	m := testManager(t)
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); _ = s.Serve(ctx, listeners[0], listeners[1]) }()
+	go func() { defer close(stopped); _ = s.Run(ctx, m, listeners[0], listeners[1]) }()
 	t.Cleanup(func() { stop(); <-stopped })
 	return "https://" + listeners[0].Addr().String() + PathMutatePods
 }

@@ -19,6 +19,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
@@ -77,7 +80,8 @@ func run(t *testing.T, handler review.HandlerFunc, options Options) *running {
 	r.client = &http.Client{Transport: &http.Transport{
 		DialContext: r.reviews.dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, IdleConnTimeout: time.Hour,
 	}}
-	go func() { r.stopped <- r.server.Serve(ctx, r.reviews, r.probes) }()
+	m := testManager(t)
+	go func() { r.stopped <- r.server.Run(ctx, m, r.reviews, r.probes) }()
 	synctest.Wait()
 	return r
 }
@@ -132,6 +136,18 @@ func (r *running) handshake(t *testing.T) (*tls.Conn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	return c, bufio.NewReader(c)
+}
+
+// testManager is a manager of the cluster that is not there, as the command makes it.
+func testManager(t *testing.T) manager.Manager {
+	t.Helper()
+	m, err := manager.New(&rest.Config{Host: "https://127.0.0.1:1"}, manager.Options{
+		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func testCertificate(t *testing.T) *tls.Certificate {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	library "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // probeRoutes serves health, readiness, metrics and the state report.
@@ -26,7 +28,7 @@ func (s *Server) probeRoutes() http.Handler {
 		})
 	}
 	if s.options.Metrics != nil {
-		mux.Handle("GET "+PathMetrics, s.options.Metrics.Handler())
+		mux.Handle("GET "+PathMetrics, s.options.Metrics.Handler(library.Registry))
 	}
 	return mux
 }

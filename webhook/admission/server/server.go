@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 )
@@ -45,24 +47,28 @@ type Check struct {
 	Ready func() error // nil: it holds
 }
 
-// Server serves reviews over HTTPS, and health, readiness and metrics over plain HTTP on a second port.
+// Server serves reviews over HTTPS, and health, readiness and metrics over plain HTTP on a second port. It is a webhook.Server
+// with an http.Server of its own: that of webhook.DefaultServer ends idle connections when the API server does, bounds no
+// headers and no writing, and ends the contexts of reviews in flight when it is told to stop.
 type Server struct {
+	webhook.Server
 	options  Options
 	draining atomic.Bool
 	open     atomic.Int64 // connections of reviews
+	listener net.Listener // of reviews
 	reviews  *http.Server
 	probes   *http.Server
 }
 
 // New prepares a server.
 func New(options Options) *Server {
-	s := &Server{options: options}
+	mux := http.NewServeMux()
+	s := &Server{Server: webhook.NewServer(webhook.Options{WebhookMux: mux}), options: options}
 	for _, c := range options.Checks {
 		options.Metrics.WatchReadiness(c.Name, c.Ready)
 	}
-	mux := http.NewServeMux()
 	for path, handler := range options.Endpoints {
-		mux.Handle(path, handler)
+		s.Register(path, handler)
 	}
 	s.reviews = s.server(s.closing(mux))
 	s.reviews.TLSConfig = &tls.Config{
@@ -111,17 +117,21 @@ func (s *Server) closing(next http.Handler) http.Handler {
 	})
 }
 
-// Serve answers on both listeners until ctx ends, then drains: not ready, "Connection: close" on each answer, and only
-// then shutdown. It returns nil after an orderly stop, and owns the listeners.
-func (s *Server) Serve(ctx context.Context, reviews, probes net.Listener) error {
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	failed := make(chan error, 2)
-	serving.Go(func() { failed <- s.reviews.ServeTLS(reviews, "", "") })
-	serving.Go(func() { failed <- s.probes.Serve(probes) })
+// Run answers on both listeners until ctx ends, as part of the manager, which it starts: all that reviews are decided by is a
+// Runnable of it. Then the server drains (not ready, "Connection: close" on each answer, and only then shutdown), and the manager
+// ends after it: by itself it would end the others first. Run returns nil after an orderly stop, and owns the listeners.
+func (s *Server) Run(ctx context.Context, m manager.Manager, reviews, probes net.Listener) error {
 	defer s.reviews.Close()
 	defer s.probes.Close()
-
+	s.listener = reviews
+	err := errors.Join(m.Add(s), m.Add(&manager.Server{Name: "probes", Server: s.probes, Listener: probes, ShutdownTimeout: &s.options.Shutdown}))
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	managed, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	failed := make(chan error, 1)
+	go func() { failed <- m.Start(managed) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -137,7 +147,23 @@ func (s *Server) Serve(ctx context.Context, reviews, probes net.Listener) error 
 	case <-drained.C:
 	}
 	s.awaitClosed()
-	return s.shutdown(context.WithoutCancel(ctx))
+	err = s.shutdown(managed)
+	end()
+	return errors.Join(err, <-failed)
+}
+
+// Start implements manager.Runnable: it answers reviews on the listener that Run was given, until Run has shut it down or ctx ends.
+func (s *Server) Start(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { _ = s.reviews.Close() })()
+	if err := s.reviews.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("answer reviews: %w", err)
+	}
+	return nil
+}
+
+// StartedChecker implements webhook.Server. DefaultServer's would connect to a port that is not served.
+func (s *Server) StartedChecker() healthz.Checker {
+	return func(*http.Request) error { return s.Ready() }
 }
 
 // count follows how many connections there are.
@@ -159,12 +185,12 @@ func (s *Server) awaitClosed() {
 	}
 }
 
-// shutdown waits for requests in flight; probes are answered until they are through.
+// shutdown waits for reviews in flight.
 func (s *Server) shutdown(ctx context.Context) error {
 	s.options.Log.Info("shutting down", "timeout", s.options.Shutdown.String())
 	ctx, cancel := context.WithTimeout(ctx, s.options.Shutdown)
 	defer cancel()
-	if err := errors.Join(s.reviews.Shutdown(ctx), s.probes.Shutdown(ctx)); err != nil {
+	if err := s.reviews.Shutdown(ctx); err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}
 	return nil

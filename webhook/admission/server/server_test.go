@@ -225,7 +225,7 @@ func TestServerReady(t *testing.T) {
 	})
 }
 
-func TestServerServe(t *testing.T) {
+func TestServerRun(t *testing.T) {
 	t.Run("a listener that fails ends the server", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := run(t, allowAll, stopping())
