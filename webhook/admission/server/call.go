@@ -8,17 +8,12 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
 )
 
 // maxUID bounds the UID, which the answer and the log repeat; the API server sends 36 characters.
 const maxUID = 128
-
-// reviewType is what is read and answered. The webhook configurations offer no other version.
-var reviewType = metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}
 
 // called is one call of an admission.Webhook, and the ResponseWriter that it writes to. Until the handler has answered, all
 // that the library writes is a denial of its own making, of a panic or of a body that it cannot read: those become a Fault.
@@ -27,33 +22,27 @@ type called struct {
 	object, old []byte // cut out of the review; nil: there is none
 	answered    bool   // what is written is the handler's answer
 	fault       *review.Fault
-	written     bytes.Buffer
+	written     *bytes.Buffer
 }
 
 // calledKey is where the context of a review holds its *called.
 type calledKey struct{}
 
+// asJSON are the headers that the library reads. It knows no charset.
+var asJSON = http.Header{"Content-Type": {"application/json"}}
+
 // call has the library read a review without its objects, ask the handler, and write the answer.
-func (e *endpoint) call(r *http.Request, body []byte, c *called) ([]byte, *review.Fault) {
-	// What does not begin with "{" the library would read as YAML, without a bound on what that takes.
-	var found metav1.TypeMeta
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &found); err != nil {
-		return nil, review.Faultf(http.StatusBadRequest, "read AdmissionReview: %v", err)
+func (e *endpoint) call(ctx context.Context, body []byte, c *called) *review.Fault {
+	// What is no JSON the library would read as YAML, without a bound on what that takes.
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return review.Faultf(http.StatusBadRequest, "read AdmissionReview: the body is no JSON object")
 	}
-	if found != reviewType {
-		return nil, review.Faultf(http.StatusBadRequest, "only AdmissionReview of %s is answered here", reviewType.APIVersion)
+	r := http.Request{Header: asJSON, Body: io.NopCloser(bytes.NewReader(body))}
+	e.webhook.ServeHTTP(c, r.WithContext(context.WithValue(ctx, calledKey{}, c)))
+	if c.fault == nil && !c.answered {
+		return c.refusal()
 	}
-	r = r.WithContext(context.WithValue(r.Context(), calledKey{}, c))
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.Header = http.Header{"Content-Type": {"application/json"}} // the library knows no charset
-	e.webhook.ServeHTTP(c, r)
-	switch {
-	case c.fault != nil:
-		return nil, c.fault
-	case !c.answered:
-		return nil, c.refusal()
-	}
-	return c.written.Bytes(), nil
+	return c.fault
 }
 
 // restore puts the objects back into a request that the library has read, and checks it.

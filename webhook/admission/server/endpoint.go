@@ -1,10 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +35,9 @@ type endpoint struct {
 	webhook admission.Webhook
 }
 
+// answers are the buffers of answers. Those of slices are some 10 KB, a tenth of what a review takes.
+var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // NewEndpoint serves a handler over HTTP under the limits. name is its label in metrics and logs.
 //
 // A Fault of the handler, and a panic, are answered with an HTTP status, so that the webhook's failurePolicy decides and
@@ -51,7 +56,10 @@ func unlogged(logr.Logger, *admission.Request) logr.Logger { return logr.Discard
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	answer, fault := e.review(r)
+	answer := answers.Get().(*bytes.Buffer)
+	defer answers.Put(answer)
+	answer.Reset()
+	fault := e.review(r, answer)
 	code := http.StatusOK
 	if fault != nil {
 		code = fault.Code
@@ -59,7 +67,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.Metrics.CountReview(e.name, code, time.Since(start))
 	if fault == nil {
 		w.Header().Set("Content-Type", "application/json")
-		if _, err := w.Write(answer); err != nil {
+		if _, err := w.Write(answer.Bytes()); err != nil {
 			e.Log.V(1).Info("answer not written", "error", err.Error())
 		}
 		return
@@ -74,50 +82,47 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fault.Message, fault.Code)
 }
 
-// review takes a request through the limits to the handler. The answer is an AdmissionReview.
-func (e *endpoint) review(r *http.Request) (answer []byte, fault *review.Fault) {
+// review takes a request through the limits to the handler. The answer, an AdmissionReview, is not written to the caller yet: one
+// that takes it slowly must not keep a place from others.
+func (e *endpoint) review(r *http.Request, answer *bytes.Buffer) *review.Fault {
 	until := time.Now().Add(timeoutOf(r)) // the caller's patience began before it had a place here
 	if fault := checkHead(r); fault != nil {
-		return nil, fault
+		return fault
 	}
 	if !e.Limits.arrived.enter(r.Context(), 0) {
-		return nil, busy()
+		return busy()
 	}
 	defer e.Limits.arrived.leave()
 	body, done, fault := e.Limits.read(r)
 	defer done()
 	if fault != nil && fault.Code == http.StatusRequestEntityTooLarge {
-		return e.oversized(r, body, fault)
+		return e.oversized(r.Context(), body, fault, answer)
 	}
 	if fault != nil {
-		return nil, fault
+		return fault
 	}
 	if !e.Limits.reviews.enter(r.Context(), queueWait) {
-		return nil, busy()
+		return busy()
 	}
 	defer e.Limits.reviews.leave()
 	ctx, cancel := context.WithDeadline(r.Context(), until)
 	defer cancel()
 	left, object, old := cutObjects(body)
-	return e.call(r.WithContext(ctx), left, &called{handle: e.handler.Handle, object: object, old: old})
+	return e.call(ctx, left, &called{handle: e.handler.Handle, object: object, old: old, written: answer})
 }
 
 // oversized answers a review that was too large by the fields before its object, if the handler can.
-func (e *endpoint) oversized(r *http.Request, head []byte, fault *review.Fault) ([]byte, *review.Fault) {
+func (e *endpoint) oversized(ctx context.Context, head []byte, fault *review.Fault, answer *bytes.Buffer) *review.Fault {
 	handler, ok := e.handler.(review.OversizedHandler)
 	request, named := decodeHead(head)
 	if !ok || !named {
-		return nil, fault
+		return fault
 	}
-	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: reviewType, Request: &request})
-	if err != nil {
-		return nil, fault
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: &request})
+	if err != nil || e.call(ctx, body, &called{handle: handler.HandleOversized, written: answer}) != nil {
+		return fault
 	}
-	answer, unanswered := e.call(r, body, &called{handle: handler.HandleOversized})
-	if unanswered != nil {
-		return nil, fault
-	}
-	return answer, nil
+	return nil
 }
 
 // timeoutOf is how long the caller waits, by its own account.
