@@ -6,6 +6,11 @@
 // API server applies a webhook's failurePolicy to the second and never to the first, so a fault of ours (a panic, a full
 // queue, a namespace that cannot be read) must not look like a denial.
 //
+// controller-runtime reads the reviews, calls the handlers and writes the answers (package admission), registers the paths (webhook.Server)
+// and runs the parts of a replica (manager.Manager). Bounds on input, the http.Server, the drain before the manager ends, and the
+// election of the leader are gpuslice's own: the library answers a panic with a denial, ends what decides before the server that
+// depends on it, and ends the process with the Lease.
+//
 // The inputs of a decision (policies, pools, the namespace's labels) come from informers and are kept as one immutable
 // cluster.Snapshot. Handlers call no API, but for a namespace that is younger than the cache.
 //

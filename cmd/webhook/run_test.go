@@ -37,7 +37,8 @@ func TestRun(t *testing.T) {
 			_ = in.Close()
 		}()
 		probes := listening(t, out)
-		for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/metrics": http.StatusOK} {
+		for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/metrics": http.StatusOK,
+			"/debug/pprof/": http.StatusNotFound} {
 			response, err := http.Get("http://" + probes + path)
 			if err != nil {
 				t.Fatal(err)

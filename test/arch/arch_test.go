@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -57,6 +60,126 @@ func rules() []rule {
 		{under: "cmd/client", reached: commandLine, because: startsFast},
 		{under: "cmd/gpuslice", reached: commandLine, because: startsFast},
 	}
+}
+
+// ofLibrary are the packages that reach controller-runtime's webhooks and manager.
+var ofLibrary = []string{"webhook/admission/server", "cmd/webhook"}
+
+// TestControllerRuntime keeps the library where reviews are served: one package that knows its Response, and the command.
+func TestControllerRuntime(t *testing.T) {
+	const library = "sigs.k8s.io/controller-runtime/"
+	seen := map[string]bool{}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		if strings.HasPrefix(name, "test/") || !slices.ContainsFunc(p.Deps, func(d string) bool { return strings.HasPrefix(d, library) }) {
+			continue
+		}
+		if seen[name] = true; !slices.Contains(ofLibrary, name) {
+			t.Errorf("%s reaches %s, which only %q may", name, library, ofLibrary)
+		}
+	}
+	for _, name := range ofLibrary {
+		if !seen[name] {
+			t.Errorf("%s does not reach %s", name, library)
+		}
+	}
+}
+
+// asked are the packages that this product is built on. A copy of what one of them does, or a use in tests alone, is none.
+var asked = []string{
+	"github.com/NVIDIA/go-nvml", "github.com/spf13/viper", "gomodules.xyz/jsonpatch/v2", "k8s.io/api",
+	"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/webhook",
+}
+
+// TestAsked holds that product code imports each of them.
+func TestAsked(t *testing.T) {
+	by := map[string]string{}
+	for _, p := range list(t) {
+		for _, path := range p.Imports {
+			for _, a := range asked {
+				if !within(p.ImportPath, "test") && (path == a || strings.HasPrefix(path, a+"/")) {
+					by[a] = p.ImportPath
+				}
+			}
+		}
+	}
+	for _, a := range asked {
+		if by[a] == "" {
+			t.Errorf("no product package imports %s", a)
+		}
+	}
+}
+
+// TestDefaultServeMux: controller-runtime's manager imports net/http/pprof, which registers on the mux that net/http serves where it
+// is given none.
+func TestDefaultServeMux(t *testing.T) {
+	for folder, sources := range sourceTree(t).packages() {
+		if within(module+"/"+folder, "test") {
+			continue
+		}
+		for _, s := range sources {
+			for _, found := range servesDefault(s.ast) {
+				t.Errorf("%s: %s", s.path, found)
+			}
+		}
+	}
+}
+
+// TestDefaultServeMuxFound keeps the check itself honest.
+func TestDefaultServeMuxFound(t *testing.T) {
+	const text = `package p
+import web "net/http"
+var a = web.DefaultServeMux
+var b = &web.Server{Addr: ":1"}
+var c = web.Server{Handler: web.NotFoundHandler()}
+func d() { web.HandleFunc("/", nil); _ = web.ListenAndServe(":1", nil) }`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := servesDefault(file); len(got) != 4 {
+		t.Errorf("four uses are seen as %q", got)
+	}
+}
+
+// servesDefault lists how a file uses net/http's default mux.
+func servesDefault(file *ast.File) (found []string) {
+	name := ""
+	for _, i := range file.Imports {
+		if i.Path.Value == `"net/http"` {
+			if name = "http"; i.Name != nil {
+				name = i.Name.Name
+			}
+		}
+	}
+	of := func(e ast.Expr, names ...string) bool {
+		s, ok := e.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(names, s.Sel.Name) {
+			return false
+		}
+		x, ok := s.X.(*ast.Ident)
+		return ok && name != "" && x.Name == name
+	}
+	defaults := []string{"DefaultServeMux", "Handle", "HandleFunc", "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS"}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok && of(e, defaults...) {
+			found = append(found, "uses http."+e.(*ast.SelectorExpr).Sel.Name)
+		}
+		if l, ok := n.(*ast.CompositeLit); ok && of(l.Type, "Server") && !slices.ContainsFunc(l.Elts, isHandler) {
+			found = append(found, "an http.Server without a Handler")
+		}
+		return true
+	})
+	return found
+}
+
+func isHandler(e ast.Expr) bool {
+	pair, ok := e.(*ast.KeyValueExpr)
+	if !ok {
+		return false
+	}
+	key, ok := pair.Key.(*ast.Ident)
+	return ok && key.Name == "Handler"
 }
 
 // pkg is what go list says of a package.

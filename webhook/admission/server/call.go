@@ -31,7 +31,7 @@ type calledKey struct{}
 // asJSON are the headers that the library reads. It knows no charset.
 var asJSON = http.Header{"Content-Type": {"application/json"}}
 
-// call has the library read a review without its objects, ask the handler, and write the answer.
+// call has the library read a review without its objects, call the handler, and write the answer.
 func (e *endpoint) call(ctx context.Context, body []byte, c *called) *review.Fault {
 	// What is no JSON the library would read as YAML, without a bound on what that takes.
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
@@ -40,7 +40,7 @@ func (e *endpoint) call(ctx context.Context, body []byte, c *called) *review.Fau
 	r := http.Request{Header: asJSON, Body: io.NopCloser(bytes.NewReader(body))}
 	e.webhook.ServeHTTP(c, r.WithContext(context.WithValue(ctx, calledKey{}, c)))
 	if c.fault == nil && !c.answered {
-		return c.refusal()
+		return c.failed()
 	}
 	return c.fault
 }
@@ -64,8 +64,8 @@ func (c *called) restore(request *review.Request) *review.Fault {
 	return nil
 }
 
-// refusal is the denial that the library wrote, as a Fault.
-func (c *called) refusal() *review.Fault {
+// failed is the denial that the library wrote, as a Fault.
+func (c *called) failed() *review.Fault {
 	var written admissionv1.AdmissionReview
 	err := json.Unmarshal(c.written.Bytes(), &written)
 	if err != nil || written.Response == nil || written.Response.Result == nil || written.Response.Result.Code < http.StatusBadRequest {

@@ -15,6 +15,8 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
@@ -105,6 +107,7 @@ func TestEndpointUnreadable(t *testing.T) {
 		"an empty body":               {func(r *http.Request) { setBody(r, "") }, 400},
 		"null":                        {func(r *http.Request) { setBody(r, "null") }, 400},
 		"what is no JSON":             {func(r *http.Request) { setBody(r, "kind: AdmissionReview") }, 400},
+		"no JSON, but braces":         {func(r *http.Request) { setBody(r, "{kind: AdmissionReview}") }, 400},
 		"a list":                      {func(r *http.Request) { setBody(r, "[]") }, 400},
 		"two documents":               {func(r *http.Request) { setBody(r, sample+sample) }, 400},
 		"20,000 levels":               {func(r *http.Request) { setBody(r, strings.Repeat("[", 20000)) }, 400},
@@ -129,6 +132,44 @@ func TestEndpointUnreadable(t *testing.T) {
 				return review.Answer{}, nil
 			}).ServeHTTP(w, r)
 			if w.Code != tt.code {
+				t.Errorf("answered %d %q, want %d", w.Code, w.Body, tt.code)
+			}
+		})
+	}
+}
+
+// TestEndpointForeign holds the endpoint to less than what the library takes by itself.
+func TestEndpointForeign(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A38", Attack: "reviews in YAML and by PUT", Outcome: abuse.Denied,
+		Words: "answered with an HTTP error"})
+	text, err := yaml.JSONToYAML([]byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		method, body string
+		code         int
+	}{
+		"YAML is not read":            {http.MethodPost, string(text), http.StatusBadRequest},
+		"a PUT is no review":          {http.MethodPut, sample, http.StatusMethodNotAllowed},
+		"a panic's text is not shown": {http.MethodPost, sample, http.StatusInternalServerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			send := func(handler http.Handler) *httptest.ResponseRecorder {
+				r := httptest.NewRequest(tt.method, PathMutatePods, strings.NewReader(tt.body))
+				r.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				return w
+			}
+			alone := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+				panic("boom")
+			})}
+			if w := send(alone); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "boom") {
+				t.Errorf("the library asks no handler: this test shows nothing: %d %s", w.Code, w.Body)
+			}
+			w := send(serveHandler(t, func(context.Context, review.Request) (review.Answer, *review.Fault) { panic("boom") }))
+			if w.Code != tt.code || strings.Contains(w.Body.String(), "boom") {
 				t.Errorf("answered %d %q, want %d", w.Code, w.Body, tt.code)
 			}
 		})

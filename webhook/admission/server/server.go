@@ -49,7 +49,7 @@ type Check struct {
 
 // Server serves reviews over HTTPS, and health, readiness and metrics over plain HTTP on a second port. It is a webhook.Server
 // with an http.Server of its own: that of webhook.DefaultServer ends idle connections when the API server does, bounds no
-// headers and no writing, and ends the contexts of reviews in flight when it is told to stop.
+// headers and no writing, and ends the contexts of reviews in flight as soon as it is to stop.
 type Server struct {
 	webhook.Server
 	options  Options
@@ -124,7 +124,8 @@ func (s *Server) Run(ctx context.Context, m manager.Manager, reviews, probes net
 	defer s.reviews.Close()
 	defer s.probes.Close()
 	s.listener = reviews
-	err := errors.Join(m.Add(s), m.Add(&manager.Server{Name: "probes", Server: s.probes, Listener: probes, ShutdownTimeout: &s.options.Shutdown}))
+	beside := &manager.Server{Name: "probes", Server: s.probes, Listener: probes, ShutdownTimeout: &s.options.Shutdown}
+	err := errors.Join(m.Add(s), m.Add(beside))
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
