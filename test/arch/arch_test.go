@@ -87,7 +87,7 @@ func TestControllerRuntime(t *testing.T) {
 
 // asked are the packages that this product is built on. A copy of what one of them does, or a use in tests alone, is none.
 var asked = []string{
-	"github.com/NVIDIA/go-nvml", "github.com/spf13/viper", "gomodules.xyz/jsonpatch/v2", "k8s.io/api",
+	"github.com/NVIDIA/go-nvml", "github.com/cert-manager/cert-manager", "github.com/spf13/viper", "gomodules.xyz/jsonpatch/v2", "k8s.io/api",
 	"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/webhook",
 }
 
