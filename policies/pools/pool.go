@@ -180,6 +180,11 @@ func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
 // Remembered reports whether no node offers the pool any more.
 func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
 
+// Empty reports whether no node offers the pool, and nobody says that an autoscaler adds one: a pod that goes there may wait forever.
+func (p *Pool) Empty() bool {
+	return p.Remembered() || p.Declared && !p.ScalesFromZero && len(p.Nodes) == 0
+}
+
 // Offer is the resource or class that pods request to get a slice of the pool.
 func (p *Pool) Offer() string {
 	if p.Resource == "" && p.DeviceClass != "" {

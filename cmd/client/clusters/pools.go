@@ -37,6 +37,9 @@ func PrintedPools(pools []pools.Pool) []Pool {
 			out.Notes = append(slices.Clone(out.Notes),
 				"remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
 		}
+		if p.Empty() && !p.Remembered() {
+			out.Notes = append(slices.Clone(out.Notes), "no node offers it now; used only where no pool with nodes fits")
+		}
 		for _, n := range p.Nodes {
 			for _, named := range n.Named {
 				out.Nodes = append(out.Nodes, named.Name)

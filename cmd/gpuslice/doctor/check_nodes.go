@@ -46,6 +46,10 @@ func poolFinding(p *pools.Pool) Finding {
 			"pool %s (%s by %s; %s) is remembered: no node has offered it since %s; pods get it only where no pool with nodes fits",
 			p.Name, p.Offer(), sharing, size, p.LastSeen.Format(time.RFC3339))
 	}
+	if p.Empty() && !p.Remembered() {
+		found = newFinding(Warning, "no node offers pool %s (%s by %s; %s): a pod that gets it waits for one", p.Name, p.Offer(), sharing, size).
+			WithRemedy("correct the pool's selector and resource, or write scalesFromZero: true where an autoscaler adds its nodes")
+	}
 	field, offer := "status.allocatable", p.Resource
 	if offer == "" {
 		field, offer = "device class", p.DeviceClass

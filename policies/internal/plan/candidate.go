@@ -53,8 +53,8 @@ type want struct {
 	sidecar  bool // an init container that goes on running
 }
 
-// candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those that
-// are remembered, policy's strategies in their order, then the least waste, then the name.
+// candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those
+// without, policy's strategies in their order, then the least waste, then the name.
 func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, unfit []*FitError) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategies.Named(name)
@@ -202,7 +202,7 @@ func (c *candidate) pool() *pools.Pool { return c.containers[0].pool }
 
 // lateness puts pools without a node last: a pod that goes there may wait forever.
 func (c *candidate) lateness() int {
-	if c.pool().Remembered() {
+	if c.pool().Empty() {
 		return 1
 	}
 	return 0

@@ -59,7 +59,7 @@ func Plan(in *Input, req api.Request) Result {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it requests %s and waits for a node that offers it",
 			reasons(unfit), chosen.pool().Offer()))
 	}
-	if chosen.pool().Remembered() {
+	if chosen.pool().Empty() {
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
 	}

@@ -52,7 +52,7 @@ func (w *builder) shareInstead(requested quantity.MiB, fraction bool) string {
 		p := &w.in.Pools[i]
 		reached, _ := p.Reach(w.in.Pod, w.in.Policy.Pod.Tolerations)
 		// A spelling that would be denied is no help.
-		if strategies.Named(p.Strategy).Whole() || !w.in.Policy.Allows(p.Strategy) || p.Usable() == 0 || p.Remembered() || !reached {
+		if strategies.Named(p.Strategy).Whole() || !w.in.Policy.Allows(p.Strategy) || p.Usable() == 0 || p.Empty() || !reached {
 			continue
 		}
 		if best == nil || p.Usable() > best.Usable() {
