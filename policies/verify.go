@@ -147,14 +147,14 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
 		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer,
-			fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+			fmt.Sprintf("container %q", c.Name), policy, promise.Place, accounting.RequestLess); v != nil {
 			return []api.Violation{*v}
 		}
 		if v := accounting.ExceedsBurst(c.Slice, c.Limit, in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}
-	if v := accounting.Exceeds(accounting.ChargeOn(promise, in.Pod), most.PerPod, "the pod", policy, promise.Place); v != nil {
+	if v := accounting.Exceeds(accounting.ChargeOn(promise, in.Pod), most.PerPod, "the pod", policy, promise.Place, accounting.RequestLess); v != nil {
 		return []api.Violation{*v}
 	}
 	return nil

@@ -10,11 +10,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
-func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
+// Exceeds holds a charge against a limit; 0 is no limit. where names the pool, and remedy says what to do about too large a charge.
+// Memory that is not known cannot be shown to be within a limit.
+func Exceeds(charge, limit quota.Charge, who, policy string, where, remedy func() string) *api.Violation {
 	above := func(requested, most any, what string) *api.Violation {
 		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit",
-			Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
+			Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; %s", who, requested, what, where(), policy, most, remedy())}
 	}
 	switch {
 	case limit.Memory > 0 && charge.Memory == 0:
@@ -32,6 +33,9 @@ func Exceeds(charge, limit quota.Charge, who, policy string, where func() string
 	}
 	return nil
 }
+
+// RequestLess is the remedy if the request itself exceeds the limit.
+func RequestLess() string { return "request less" }
 
 // ExceedsBurst holds limit, the most that a container may reach, against what policy allows for its slice.
 func ExceedsBurst(slice, limit quantity.MiB, p *config.Policy, container string) *api.Violation {

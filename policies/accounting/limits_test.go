@@ -29,7 +29,7 @@ func TestExceeds(t *testing.T) {
 		"a part of a device above":   {quota.Charge{Devices: quantity.Device + 1}, quota.Charge{Devices: quantity.Device}, "devices"},
 		"nothing held of the limits": {quota.Charge{}, quota.Charge{Slices: 1, GPUs: 1, Devices: 1}, ""},
 	} {
-		v := accounting.Exceeds(c.charge, c.limit, "the pod", "team", func() string { return "pool l4" })
+		v := accounting.Exceeds(c.charge, c.limit, "the pod", "team", func() string { return "pool l4" }, accounting.RequestLess)
 		if (v == nil) != (c.want == "") || v != nil && !strings.Contains(v.Detail, c.want) {
 			t.Errorf("%s: %v, want %q", name, v, c.want)
 		}

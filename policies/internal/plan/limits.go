@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -61,7 +62,8 @@ func tooSmall(p *config.Policy, c *placed) *api.Violation {
 }
 
 // overLimits holds a placement against policy's limits for a container and for a pod.
-func overLimits(p *config.Policy, c *candidate) *api.Violation {
+func overLimits(in *Input, c *candidate) *api.Violation {
+	p := in.Policy
 	for i := range c.containers {
 		one := &c.containers[i]
 		if v := tooSmall(p, one); v != nil {
@@ -71,9 +73,63 @@ func overLimits(p *config.Policy, c *candidate) *api.Violation {
 			return v
 		}
 		if v := accounting.Exceeds(one.charge(c.strategy), p.Limits.PerContainer,
-			fmt.Sprintf("container %q", one.request.Name), p.Name, c.pool().Describe); v != nil {
+			fmt.Sprintf("container %q", one.request.Name), p.Name, c.pool().Describe,
+			func() string { return smaller(in, c, c.containers[i:i+1], p.Limits.PerContainer) }); v != nil {
 			return v
 		}
 	}
-	return accounting.Exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().Describe)
+	return accounting.Exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().Describe,
+		func() string { return smaller(in, c, c.containers, p.Limits.PerPod) })
+}
+
+// asked is the requested amount of memory; 0: a replica, or of a device of unknown size.
+func (p *placed) asked() quantity.MiB {
+	if p.resolved.Fraction.Zero() {
+		return p.resolved.Memory
+	}
+	return p.pool.Part(p.resolved.Fraction)
+}
+
+// smaller is the remedy for containers that hold more than the limit. Where they request less than that, and what they would get is a
+// whole device or an instance, it names a size for which there is something smaller.
+func smaller(in *Input, c *candidate, over []placed, limit quota.Charge) string {
+	larger := -1
+	for i := range over {
+		if p := &over[i]; p.request.GPUs == 1 && p.asked() > 0 && p.asked() < p.size.slice {
+			larger = i
+		}
+	}
+	asked := candidate{strategy: c.strategy, containers: over}
+	sum := asked.peak(func(p *placed) quota.Charge { return quota.Charge{Memory: p.asked()} }).Memory
+	if larger < 0 || limit.Memory > 0 && sum > limit.Memory {
+		return accounting.RequestLess()
+	}
+	p := &over[larger]
+	text := "it requests "
+	if len(over) > 1 {
+		text = fmt.Sprintf("container %q requests ", p.request.Name)
+	}
+	fit := FitError{requested: p.asked(), fraction: p.resolved.Fraction}
+	text += fit.size() + ", and nothing of that size is within the limit: "
+	if fit.pool = largestWithin(in, p.asked(), limit); fit.pool != nil {
+		return text + fit.most()
+	}
+	return text + "an administrator raises it, or shares GPUs in smaller parts"
+}
+
+// largestWithin is the pool with the largest slices that are smaller than an amount, and within a limit; nil: none.
+func largestWithin(in *Input, below quantity.MiB, limit quota.Charge) (best *pools.Pool) {
+	for i := range in.Pools {
+		p := &in.Pools[i]
+		usable := p.Usable()
+		reached, _ := p.Reach(in.Pod, in.Policy.Pod.Tolerations)
+		if usable == 0 || usable >= below || !reached || p.Empty() || !in.Policy.Allows(p.Strategy) || p.Sharing().Whole() ||
+			best != nil && usable <= best.Usable() {
+			continue
+		}
+		if accounting.Exceeds(accounting.OfSlice(false, usable, 1, p.Share(usable)), limit, "", "", p.Describe, accounting.RequestLess) == nil {
+			best = p
+		}
+	}
+	return best
 }

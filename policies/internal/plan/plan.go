@@ -163,7 +163,7 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 			return c, v
 		}
 	}
-	return c, overLimits(in.Policy, c)
+	return c, overLimits(in, c)
 }
 
 // enforced returns the candidate with a guard, the framework profile of each container, and the tiers that follow from both.
@@ -295,7 +295,7 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) (counted *can
 		if !chosen.equals(other) {
 			continue
 		}
-		if counted := chosen.countedAs(other); overLimits(in.Policy, counted) == nil {
+		if counted := chosen.countedAs(other); overLimits(in, counted) == nil {
 			chosen, same = counted, append(same, other)
 		}
 	}
