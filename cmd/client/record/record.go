@@ -26,3 +26,28 @@ func Observation(p *corev1.Pod) *observe.Observation {
 	}
 	return &o
 }
+
+// Observed are the tiers that were found on the slice of a container, strongest first: only api.TierNone where nothing enforces it, and
+// none where nothing is observed: not yet, or because the pod has ended.
+func Observed(p *corev1.Pod, container string) []api.Tier {
+	o := Observation(p)
+	if o == nil || o.Tier == "" {
+		return nil
+	}
+	for _, c := range o.Containers {
+		if c.Name == container {
+			return orNone(c.Tiers)
+		}
+	}
+	return nil
+}
+
+// Planned are the planned tiers of the slice of a container, strongest first: only api.TierNone where nothing is to enforce it.
+func Planned(c promise.PlannedContainer) []api.Tier { return orNone(c.Tiers) }
+
+func orNone(tiers []api.Tier) []api.Tier {
+	if len(tiers) == 0 {
+		return []api.Tier{api.TierNone}
+	}
+	return tiers
+}

@@ -21,7 +21,8 @@ node and age. All of it is recorded on the pods, so the right to list pods is en
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "SliceList", "items": [...], "errors": [...]}. An item
 has namespace, pod, container, requested, resource, count (devices or replicas), memory (on each of them), memoryLimit,
-compute, strategy, pool, policy, node, status, planned and observed (tiers; absent: nothing is observed yet) and created.
+compute, strategy, pool, policy, node, status, planned and observed (tiers; ["none"]: nothing enforces the slice; absent: nothing is
+observed yet) and created.
 With -w it prints one item after the other. -o name prints the pods.`
 
 const example = `  # the slices of my team

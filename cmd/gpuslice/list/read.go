@@ -12,7 +12,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/record"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 )
 
 // slice is the slice of one container: an item of -o json.
@@ -42,14 +41,14 @@ func slicesOf(p *corev1.Pod) ([]slice, error) {
 	if given == nil || err != nil {
 		return nil, err
 	}
-	planned, observed := given.PlannedOn(p), record.Observation(p)
+	planned := given.PlannedOn(p)
 	var all []slice
 	for _, c := range given.Containers {
 		one := slice{
 			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: cmp.Or(c.Resource, c.Template),
 			Count: c.Count, Memory: c.Slice, Limit: c.Limit,
 			Strategy: given.Strategy, Pool: planned.Pool, Policy: given.Policy, Node: p.Spec.NodeName, Status: status(p),
-			Planned: []api.Tier{}, Observed: tiersFound(observed, c.Name), Created: p.CreationTimestamp.UTC(),
+			Planned: []api.Tier{}, Observed: record.Observed(p, c.Name), Created: p.CreationTimestamp.UTC(),
 		}
 		for i := range given.Request.Containers {
 			if given.Request.Containers[i].Name == c.Name {
@@ -66,21 +65,9 @@ func slicesOf(p *corev1.Pod) ([]slice, error) {
 func (s *slice) plan(planned promise.Planned) {
 	for _, c := range planned.Containers {
 		if c.Name == s.Container {
-			s.Compute, s.Planned = c.Compute, c.Tiers
+			s.Compute, s.Planned = c.Compute, record.Planned(c)
 		}
 	}
-}
-
-func tiersFound(o *observe.Observation, container string) []api.Tier {
-	if o == nil {
-		return nil
-	}
-	for _, c := range o.Containers {
-		if c.Name == container {
-			return c.Tiers
-		}
-	}
-	return nil
 }
 
 // status is the pod's phase, or that it is being deleted, or why a container of it waits or has ended: as kubectl shows it.

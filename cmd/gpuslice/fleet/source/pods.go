@@ -20,7 +20,6 @@ import (
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
 
@@ -88,7 +87,7 @@ func podOf(p *corev1.Pod, given *promise.Promise, requests inventory.Resources) 
 
 // slicesOf are the slices of a pod.
 func slicesOf(p *corev1.Pod, given *promise.Promise) (all []inventory.Slice) {
-	planned, observed := given.PlannedOn(p), record.Observation(p)
+	planned := given.PlannedOn(p)
 	for _, c := range given.Containers {
 		one := inventory.Slice{Container: c.Name, Pool: planned.Pool, Resource: c.Resource,
 			Count: c.Count, Memory: c.Slice, Limit: c.Limit, Strategy: given.Strategy}
@@ -102,22 +101,10 @@ func slicesOf(p *corev1.Pod, given *promise.Promise) (all []inventory.Slice) {
 		} else {
 			one.Requested = size.Memory
 		}
-		one.Observed = observedTier(observed, c.Name)
+		one.Observed = api.Strongest(record.Observed(p, c.Name))
 		all = append(all, one)
 	}
 	return all
-}
-
-func observedTier(o *observe.Observation, container string) api.Tier {
-	if o == nil {
-		return ""
-	}
-	for _, c := range o.Containers {
-		if c.Name == container {
-			return api.Strongest(c.Tiers)
-		}
-	}
-	return ""
 }
 
 // endedAt is when the last container ended; zero: that is not known.
