@@ -40,7 +40,7 @@ func TestDenyQuotaOfADeployment(t *testing.T) {
 			in := Input{Pod: c.pod, Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
 			d := DenyQuota(in, []quota.Excess{c.excess})
 			if got := strings.Contains(d.Message(),
-				"a rolling update needs room for one more pod: raise the quota, or set strategy.rollingUpdate.maxSurge: 0"); got != c.want ||
+				"a rolling update, which needs room for one more pod, also goes on with strategy.rollingUpdate.maxSurge: 0"); got != c.want ||
 				d.Outcome != Denied {
 				t.Errorf("%s", d.Message())
 			}

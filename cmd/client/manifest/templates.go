@@ -70,14 +70,14 @@ func (f *templateFinder) walk(value any, parent map[string]any, pointer string, 
 // take keeps the template that v is; false: it is none.
 func (f *templateFinder) take(v, parent map[string]any, pointer string) bool {
 	if spec, _ := v["spec"].(map[string]any); holdsContainers(spec, false) {
-		f.found = append(f.found, Template{pointer: pointer, metadata: encode(v["metadata"]), spec: encode(spec)})
+		f.found = append(f.found, Template{pointer: pointer, metadata: encode(v["metadata"]), spec: encode(spec), pods: podsOf(parent)})
 		return true
 	}
 	if f.builtIn {
 		return false
 	}
 	if holdsContainers(v, true) {
-		f.found = append(f.found, Template{pointer: pointer, metadata: encode(labelsOf(v)), spec: encode(v), bare: true})
+		f.found = append(f.found, Template{pointer: pointer, metadata: encode(labelsOf(v)), spec: encode(v), bare: true, pods: podsOf(parent)})
 		return true
 	}
 	if !f.runsPods {
@@ -88,10 +88,33 @@ func (f *templateFinder) take(v, parent map[string]any, pointer string) bool {
 		if own, ok := parent["metadata"].(map[string]any); ok {
 			metadata = labelsOf(own)
 		}
-		f.found = append(f.found, Template{pointer: pointer, metadata: encode(metadata), spec: encode(spec), partial: true})
+		f.found = append(f.found, Template{pointer: pointer, metadata: encode(metadata), spec: encode(spec), partial: true, pods: podsOf(parent)})
 		return true
 	}
 	return false
+}
+
+// maxPods bounds the number of pods of a template.
+const maxPods = 1 << 20
+
+// podsOf is how many pods the numbers beside a template stand for.
+func podsOf(beside map[string]any) int {
+	number := func(key string) (int, bool) {
+		text, _ := beside[key].(json.Number)
+		n, err := strconv.Atoi(text.String())
+		return min(max(n, 0), maxPods), err == nil
+	}
+	pods, written := number("replicas")
+	if !written {
+		pods, written = number("parallelism")
+	}
+	if !written {
+		return 1
+	}
+	if all, written := number("completions"); written {
+		return min(pods, all)
+	}
+	return pods
 }
 
 // labelsOf are the labels and annotations among the members of v.

@@ -18,6 +18,7 @@ type Template struct {
 	metadata json.RawMessage
 	spec     json.RawMessage
 	bare     bool // the pod's spec stands at pointer itself
+	pods     int  // that the controller runs at once, as far as the numbers beside it show
 	partial  bool // a container that the controller completes stands there: nothing can be written back
 }
 
@@ -36,6 +37,9 @@ func (t Template) Path() string {
 	}
 	return path.String()
 }
+
+// Pods is how many pods of the template run at once, as far as the replicas, or the parallelism, beside it show: one, if there are none.
+func (t Template) Pods() int { return t.pods }
 
 // Partial reports whether the controller completes the template, its image at least.
 func (t Template) Partial() bool { return t.partial }

@@ -66,9 +66,10 @@ func (e *Engine) pod(ctx context.Context, o manifest.Object) ([]Result, error) {
 	if err := e.place(&o); err != nil {
 		return nil, err
 	}
-	r := Result{Object: o}
-	err := e.rewrite(ctx, o.Raw, o.Namespace, &r)
-	return []Result{r}, err
+	all := []Result{{Object: o}}
+	err := e.rewrite(ctx, o.Raw, o.Namespace, &all[0])
+	e.room(all, func(int) int { return 1 })
+	return all, err
 }
 
 // workload evaluates an object by the pods that its controller would create from its templates.
@@ -116,6 +117,7 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []ma
 			}
 		}
 	}
+	e.room(all, func(i int) int { return templates[i].Pods() })
 	for i := range all {
 		all[i].After = after
 	}

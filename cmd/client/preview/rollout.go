@@ -9,6 +9,24 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 )
 
+// room warns of results whose pods, so many each, are not all within the quota: with the first of which some are not.
+func (e *Engine) room(all []Result, pods func(result int) int) {
+	var charged []accounting.Pods
+	var of []*Result
+	for i := range all {
+		if r := &all[i]; r.After != nil && r.Holding != nil {
+			charged, of = append(charged, accounting.Pods{Holding: *r.Holding, Count: pods(i)}), append(of, r)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	limits := e.Cluster.Input(of[0].Namespace).Policy.QuotaFor(of[0].Namespace)
+	if i, warning := accounting.RoomWarning(limits, charged); warning != "" {
+		of[i].Decision.Warnings = append(of[i].Decision.Warnings, warning)
+	}
+}
+
 // rollout warns of a Deployment whose pods fit the quota, but not those of a rolling update; "": it does not.
 func (e *Engine) rollout(r *Result) string {
 	var deployment appsv1.Deployment
