@@ -118,6 +118,9 @@ func (c *config) estimate(r *Run, stored Stored) (*Estimate, error) {
 		return nil, fmt.Errorf("tensor parallel size %d: the model has %d attention heads, which must be divisible by it",
 			r.TensorParallel, m.queries)
 	}
+	if err := c.checkPositions(r); err != nil {
+		return nil, err
+	}
 	var reasons []string
 	out := &Estimate{Attention: m.attention, Flags: []string{}}
 	weights, unknown, err := c.weights(r, m, stored)
@@ -231,6 +234,9 @@ func (e *Estimate) addSlice(c *config, r *Run) error {
 	slice := (need + sliceUnit - 1) / sliceUnit * sliceUnit
 	e.OverheadBytes, e.SliceBytes = overhead, new(slice)
 	e.Flags = r.flags(float64(slice), float64(*e.WeightsBytes), float64(*e.KVBytes))
+	if r.Engine != LlamaCPP {
+		c.assume("flags are for an engine that sees the slice as the GPU's memory; where it sees the whole GPU, the webhook says which part to write")
+	}
 	c.assume("overhead is a guess, for %d tokens of prefill at a time: no configuration has it; compare with the engine's log", prefillTokens)
 	return nil
 }

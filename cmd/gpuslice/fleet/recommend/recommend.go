@@ -108,6 +108,8 @@ func (o *options) check() error {
 		return o.history.check()
 	}
 	switch h := &o.history; {
+	case h.card != "":
+		return errors.New("--device-memory is for histories: with --model, compare the slice with what gpuslice pools has")
 	case len(h.workloads)+len(h.from) > 0 || h.prometheus.Address != "":
 		return errors.New("--model takes no history: leave out workloads, --from and --prometheus")
 	case o.output.Format == csvFormat || o.output.Format == patchFormat:
