@@ -16,23 +16,27 @@ func Nearest(word string, words []string) (nearest string) {
 	return nearest
 }
 
-// distance is how many letters have to be added, removed or replaced to make b of a (Levenshtein).
+// distance is how many letters have to be added, removed, replaced or swapped with the next to make b of a (optimal string alignment).
 func distance(a, b string) int {
+	var earlier []int // the row before the last, for swaps
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
+			replaced := row[j]
 			if a[i] != b[j] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j+1]+1, row[j]+1)
+			next[j+1] = min(replaced, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], earlier[j-1]+1)
+			}
 		}
+		earlier, row = row, next
 	}
 	return row[len(b)]
 }
