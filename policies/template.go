@@ -27,9 +27,47 @@ func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch
 	case violation != nil:
 		return in.Deny(*violation), nil
 	case len(patch) == 0:
-		return leaveUnchanged(whyNoFraction), nil
+		d := leaveUnchanged(whyNoFraction)
+		d.Warnings = templateWarnings(in, tree)
+		return d, nil
 	}
 	return Decision{Outcome: Mutated, IfEnforced: Mutated, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode}, patch
+}
+
+// templateWarnings tells the author of a template, whom no warning about its pods reaches, which of its labels have no effect.
+func templateWarnings(in Input, tree map[string]any) []string {
+	_, template := podTemplate(tree)
+	metadata, _ := template["metadata"].(map[string]any)
+	labels, annotations := textsOf(metadata["labels"]), textsOf(metadata["annotations"])
+	switch {
+	case in.Policy == nil:
+		for _, name := range request.Labels() {
+			if _, written := labels[name]; written {
+				return []string{fmt.Sprintf("label %s of the template has no effect: no policy governs the namespace", name)}
+			}
+		}
+	case !in.Policy.Off() && in.Policy.EnforcementMode != api.EnforceAudit:
+		return LabelWarnings(labels, annotations)
+	}
+	return nil
+}
+
+// LabelWarnings says which labels and annotations of a pod, or of the template of pods, are spelled as if gpuslice read them and have no
+// effect.
+func LabelWarnings(labels, annotations map[string]string) []string {
+	return request.Ineffective(labels, annotations)
+}
+
+// textsOf are the members of an object that are text.
+func textsOf(object any) map[string]string {
+	members, _ := object.(map[string]any)
+	texts := make(map[string]string, len(members))
+	for name, value := range members {
+		if text, ok := value.(string); ok {
+			texts[name] = text
+		}
+	}
+	return texts
 }
 
 const whyNoFraction = "no fraction in the template"

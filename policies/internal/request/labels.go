@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -94,6 +97,17 @@ func (r *requestReader) labels() labelRequest {
 	}
 	r.contradictions(out)
 	return out
+}
+
+// Ineffective says which labels and annotations of a pod, or of the template of pods, are spelled as if they were ours and are not.
+func Ineffective(labels, annotations map[string]string) []string {
+	r := &requestReader{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}}
+	r.unknownLabels()
+	r.labelsAsAnnotations()
+	for _, v := range r.violations {
+		r.warnings = append(r.warnings, v.Reason+": "+v.Detail)
+	}
+	return r.warnings
 }
 
 // unknownLabels warns of labels that are not ours. One that differs from ours in case alone is denied as a request that

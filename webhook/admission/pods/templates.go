@@ -13,6 +13,7 @@ import (
 
 // Templates is the small mutating handler of workloads: a fractional quantity in a pod template is denied by the API
 // server in words that do not help, and before any validating webhook is called. This one names the remedy.
+// It also warns of labels without effect: the warnings about a workload's pods reach its controller alone.
 type Templates struct {
 	reviewer
 }
@@ -30,7 +31,7 @@ func (t *Templates) Handle(ctx context.Context, req review.Request) (review.Answ
 		return review.Answer{}, review.Faultf(http.StatusBadRequest, "the request holds no object")
 	}
 	in, fault := t.input(ctx, req.Namespace)
-	if fault != nil || in.Policy == nil {
+	if fault != nil || in.PolicyError != nil {
 		return review.Answer{}, fault
 	}
 	var tree map[string]any

@@ -18,6 +18,11 @@ import (
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"serve"},"spec":{"template":{"metadata":{"labels":{"app":"serve"}},` +
 	`"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":"500m"}}}]}}}}`
 
+// labelled is the Deployment with a whole GPU and a label of ours.
+func labelled(name string) string {
+	return strings.NewReplacer("500m", "1", `"app":"serve"`, `"gpuslice.dev/`+name+`":"8Gi"`).Replace(deployment)
+}
+
 func TestFractionInTemplate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -27,6 +32,7 @@ func TestFractionInTemplate(t *testing.T) {
 		allowed bool
 		code    int32
 		warned  bool
+		says    string // a warning
 		patched bool
 		audited string // the audit log's outcome under enforce
 	}{
@@ -41,6 +47,15 @@ func TestFractionInTemplate(t *testing.T) {
 		"a broken policy": {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, allowed: true, code: 200},
 		"whole GPUs": {source: governed(t, ""),
 			object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
+		"a label that is misspelt": {source: governed(t, ""), object: labelled("memroy"), allowed: true, code: 200, says: "did you mean gpuslice.dev/memory?"},
+		"a label in capitals":      {source: governed(t, ""), object: labelled("Memory"), allowed: true, code: 200, says: "write gpuslice.dev/memory"},
+		"a label that is right":    {source: governed(t, ""), object: labelled("memory"), allowed: true, code: 200},
+		"a label of others":        {source: fixed{}, object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
+		"a label, and no policy":   {source: fixed{}, object: labelled("memory"), allowed: true, code: 200, says: "no policy governs the namespace"},
+		"a label, and a broken policy": {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, object: labelled("memroy"),
+			allowed: true, code: 200},
+		"a misspelt label under audit": {source: governed(t, "enforcementMode: audit"), object: labelled("memroy"), allowed: true, code: 200},
+		"a misspelt label under off":   {source: governed(t, `mode: "off"`), object: labelled("memroy"), allowed: true, code: 200},
 		"our own namespace": {source: governed(t, ""),
 			edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = api.SystemNamespace }, allowed: true, code: 200},
 		"a scale": {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.SubResource = "scale" },
@@ -66,7 +81,8 @@ func TestFractionInTemplate(t *testing.T) {
 				tt.edit(&req)
 			}
 			got := handle(t, NewTemplates(Options{Source: tt.source, Metrics: metrics.New("test"), Namespace: api.SystemNamespace}), req)
-			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != tt.warned || len(got.Patch) > 0 != tt.patched {
+			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != (tt.warned || tt.says != "") ||
+				!strings.Contains(strings.Join(got.Warnings, "\n"), tt.says) || len(got.Patch) > 0 != tt.patched {
 				t.Errorf("allowed %v code %d warnings %q patches %v", got.Allowed, got.Result.Code, got.Warnings, got.Patch)
 			}
 			if tt.audited != "" && got.AuditAnnotations["ifEnforced"] != tt.audited {
