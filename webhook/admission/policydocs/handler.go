@@ -210,7 +210,7 @@ func (h *Handler) respond(ctx context.Context, req review.Request, found finding
 	var answer review.Answer
 	if len(found.problems) > 0 {
 		d = policies.Decision{Outcome: policies.Denied, IfEnforced: policies.Denied, Violations: []api.Violation{{Rule: api.RulePolicy}}}
-		answer.Denial = denial(req.Namespace+"/"+req.Name, found.problems)
+		answer.Denial = denial(req.Namespace, req.Name, found.problems)
 	}
 	answer.Warnings = review.Warnings(found.warnings)
 	h.metrics.CountDecision(metricsHandler, d)
@@ -220,13 +220,18 @@ func (h *Handler) respond(ctx context.Context, req review.Request, found finding
 }
 
 // denial lists every problem, each on a line of its own and as a cause that tools can read.
-func denial(name string, problems []error) *review.Denial {
-	lines := []string{fmt.Sprintf("policy %s is not written, problems: %d", shorten.Line(name, maxProblem), len(problems))}
-	d := &review.Denial{Reason: metav1.StatusReasonInvalid}
+func denial(namespace, name string, problems []error) *review.Denial {
+	lines := []string{fmt.Sprintf("policy %s is not written, problems: %d", shorten.Line(namespace+"/"+name, maxProblem), len(problems))}
+	d := &review.Denial{Reason: metav1.StatusReasonInvalid, Kind: "ConfigMap", Name: name}
 	for _, problem := range problems {
 		text := shorten.Line(problem.Error(), maxProblem)
 		lines = append(lines, text)
-		d.Causes = append(d.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Message: text})
+		// kubectl prints FIELD: MESSAGE.
+		cause := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "data[" + api.PolicyKey + "]", Message: text}
+		if at, why, found := strings.Cut(text, ": "); found && strings.HasPrefix(at, "data") {
+			cause.Field, cause.Message = at, why
+		}
+		d.Causes = append(d.Causes, cause)
 	}
 	d.Message = strings.Join(lines, "\n")
 	return d

@@ -163,8 +163,10 @@ data[policy.yaml]: guard: not for a tenant's own document (policy gpuslice-syste
 				denied := ""
 				if !got.Allowed {
 					denied = got.Result.Message
-					if got.Result.Code != http.StatusUnprocessableEntity || len(got.Result.Details.Causes) == 0 {
-						t.Errorf("code %d, details %v", got.Result.Code, got.Result.Details)
+					details := got.Result.Details
+					if got.Result.Code != http.StatusUnprocessableEntity || details.Kind != "ConfigMap" || details.Name == "" ||
+						len(details.Causes) == 0 || !strings.HasPrefix(details.Causes[0].Field, "data") {
+						t.Errorf("code %d, details %v", got.Result.Code, details)
 					}
 				}
 				if diff := cmp.Diff(tt.problems, denied); diff != "" {

@@ -25,6 +25,7 @@ type Answer struct {
 type Denial struct {
 	Reason            metav1.StatusReason // Forbidden, Invalid or TooManyRequests
 	Message           string
+	Kind, Name        string               // of the object, which clients print with Invalid; "": they print none
 	Causes            []metav1.StatusCause // the same for tools
 	RetryAfterSeconds int32                // for clients that try again by themselves; 0: they do not
 }
@@ -70,7 +71,7 @@ func (d *Denial) status() *metav1.Status {
 		status.Code = http.StatusTooManyRequests
 	}
 	if len(d.Causes) > 0 || d.RetryAfterSeconds > 0 {
-		status.Details = &metav1.StatusDetails{Causes: d.Causes, RetryAfterSeconds: d.RetryAfterSeconds}
+		status.Details = &metav1.StatusDetails{Kind: d.Kind, Name: d.Name, Causes: d.Causes, RetryAfterSeconds: d.RetryAfterSeconds}
 	}
 	return status
 }
