@@ -34,6 +34,7 @@ type facts struct {
 	events     []corev1.Event
 	pods       []*corev1.Pod      // of a workload
 	outdated   map[types.UID]bool // ReplicaSets of a Deployment's earlier templates
+	atRest     map[types.UID]bool // of the workload and those that it made: its controller wants no other pod
 	changed    time.Time          // when the template of a workload that is no Deployment may have changed last
 	nodes      []corev1.Node
 	others     []corev1.Pod // pods that hold something on nodes
@@ -204,7 +205,7 @@ func (g *gatherer) workload() error {
 	if err != nil {
 		return fmt.Errorf("read %s %s: %w", f.Kind, f.Name, err)
 	}
-	f.found = true
+	f.found, f.atRest = true, map[types.UID]bool{object.GetUID(): atRest(object)}
 	if f.Kind == "statefulset" || f.Kind == "daemonset" { // their controllers create pods themselves, of whatever template there is
 		f.changed = changedAt(object)
 	}
@@ -260,10 +261,16 @@ func (g *gatherer) family(uid types.UID) (map[types.UID]bool, error) {
 		sets, err := kube.Read[*appsv1.ReplicaSet](g.ctx, "ReplicaSets", g.client.AppsV1().ReplicaSets(f.Namespace).List, metav1.ListOptions{})
 		adopt(owners, sets)
 		f.outdated = outdated(sets, owners)
+		for _, r := range sets {
+			f.atRest[r.UID] = atRest(r)
+		}
 		return owners, err
 	case "cronjob":
 		jobs, err := kube.Read[*batchv1.Job](g.ctx, "Jobs", g.client.BatchV1().Jobs(f.Namespace).List, metav1.ListOptions{})
 		adopt(owners, jobs)
+		for _, j := range jobs {
+			f.atRest[j.UID] = atRest(j)
+		}
 		return owners, err
 	}
 	return owners, nil

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/record"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -53,13 +54,20 @@ func (l *status) workload(f *facts) {
 		if o := record.Observation(p); o != nil && o.Tier != "" {
 			one.Enforcement = string(o.Tier)
 		}
+		if one.Slice == "" {
+			for _, warning := range policies.LabelWarnings(p.Labels, p.Annotations) {
+				l.because("its pods get no slice: %s", warning)
+			}
+		}
 		if one.State == running {
 			l.State = running
 		}
 		l.Pods = append(l.Pods, one)
 	}
 	newest := newestPod(f.pods)
-	of := slices.DeleteFunc(slices.Clone(f.events), func(e corev1.Event) bool { return f.outdated[e.InvolvedObject.UID] })
+	of := slices.DeleteFunc(slices.Clone(f.events), func(e corev1.Event) bool {
+		return f.outdated[e.InvolvedObject.UID] || f.atRest[e.InvolvedObject.UID]
+	})
 	for _, e := range relevantEvents(of) {
 		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) && !e.At.Before(newest) && !e.At.Before(f.changed) {
 			l.denied = true
@@ -103,6 +111,9 @@ func (l *status) pod(f *facts) {
 	case promise == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -",
 			p.Name, p.Namespace)
+		for _, warning := range policies.LabelWarnings(p.Labels, p.Annotations) {
+			l.because("%s", warning)
+		}
 	default:
 		l.Requested, l.Claimed = &promise.Request, f.claimed(promise)
 		l.Given = &grant{Policy: promise.Policy, Strategy: promise.Strategy,
