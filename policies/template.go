@@ -34,7 +34,7 @@ func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch
 	return Decision{Outcome: Mutated, IfEnforced: Mutated, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode}, patch
 }
 
-// templateWarnings tells the author of a template, whom no warning about its pods reaches, which of its labels have no effect.
+// templateWarnings lists the labels without effect, for the author of a template, whom no warning about its pods reaches.
 func templateWarnings(in Input, tree map[string]any) []string {
 	_, template := podTemplate(tree)
 	metadata, _ := template["metadata"].(map[string]any)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -35,36 +36,64 @@ spec:
       - {name: a, image: 'pytorch/pytorch:2.4.0', resources: {limits: {nvidia.com/gpu: "QUANTITY"}}}
 `
 
+// workloads are the kinds with a template that is read, and their versions.
+var workloads = map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
+	"ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"}
+
+// workloadOf is a workload of the kind.
+func workloadOf(t *testing.T, kind, namespace, name, quantity string) *unstructured.Unstructured {
+	t.Helper()
+	text := strings.ReplaceAll(strings.ReplaceAll(workload, "QUANTITY", quantity), "RESTART",
+		map[bool]string{true: "Never", false: "Always"}[kind == "Job"])
+	if kind == "Job" {
+		text = strings.ReplaceAll(text, "  selector: {matchLabels: {app: w}}\n", "")
+	}
+	if kind == "ReplicationController" {
+		text = strings.ReplaceAll(text, "{matchLabels: {app: w}}", "{app: w}")
+	}
+	u := podOf(t, name, namespace, "")
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	u.SetName(name)
+	u.SetNamespace(namespace)
+	u.SetKind(kind)
+	u.SetAPIVersion(workloads[kind])
+	return u
+}
+
 func TestFractionInTemplate(t *testing.T) {
 	t.Run("the answer says what to write", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "templates")
-		for kind, version := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
-			"ReplicaSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"} {
+		for kind := range workloads {
 			for quantity, denied := range map[string]bool{"0.25": true, "1": false} {
-				u := podOf(t, strings.ToLower(kind)+strings.ReplaceAll(quantity, ".", "-"), "templates", "")
-				text := strings.ReplaceAll(strings.ReplaceAll(workload, "QUANTITY", quantity), "RESTART",
-					map[bool]string{true: "Never", false: "Always"}[kind == "Job"])
-				if kind == "Job" {
-					text = strings.ReplaceAll(text, "  selector: {matchLabels: {app: w}}\n", "")
-				}
-				if kind == "ReplicationController" {
-					text = strings.ReplaceAll(text, "{matchLabels: {app: w}}", "{app: w}")
-				}
-				name := u.GetName()
-				if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-					t.Fatal(err)
-				}
-				u.SetName(name)
-				u.SetNamespace("templates")
-				u.SetKind(kind)
-				u.SetAPIVersion(version)
+				u := workloadOf(t, kind, "templates", strings.ToLower(kind)+strings.ReplaceAll(quantity, ".", "-"), quantity)
 				_, err := i.Apply.Create(t.Context(), u, metav1.CreateOptions{})
 				switch {
 				case denied && (err == nil || !strings.Contains(err.Error(), `gpuslice.dev/fraction: "0.25"`)):
 					t.Errorf("%s with %s: want the sentence that says what to write, got: %v", kind, quantity, err)
 				case !denied && err != nil:
 					t.Errorf("%s with %s: %v", kind, quantity, err)
+				}
+			}
+		}
+	})
+}
+
+func TestLabelOfTemplate(t *testing.T) {
+	t.Run("who applies a workload gets a warning about a misspelt one", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "labelled-templates")
+		for kind := range workloads {
+			for label, want := range map[string]string{"gpuslice.dev/memroy": "did you mean gpuslice.dev/memory?", "gpuslice.dev/memory": ""} {
+				u := workloadOf(t, kind, "labelled-templates", strings.ToLower(kind)+"-"+label[len("gpuslice.dev/"):], "1")
+				if err := unstructured.SetNestedField(u.Object, "4Gi", "spec", "template", "metadata", "labels", label); err != nil {
+					t.Fatal(err)
+				}
+				_, warnings, err := create(t.Context(), i, u)
+				if text := strings.Join(warnings, "\n"); err != nil || !strings.Contains(text, want) || want == "" && text != "" {
+					t.Errorf("%s with %s: %v, warnings %q", kind, label, err, warnings)
 				}
 			}
 		}
