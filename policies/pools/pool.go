@@ -180,7 +180,7 @@ func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
 // Remembered reports whether no node offers the pool any more.
 func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
 
-// Empty reports whether no node offers the pool, and nobody says that an autoscaler adds one: a pod that goes there may wait forever.
+// Empty reports whether no node offers the pool, and no declaration has an autoscaler add one: a pod that goes there may wait forever.
 func (p *Pool) Empty() bool {
 	return p.Remembered() || p.Declared && !p.ScalesFromZero && len(p.Nodes) == 0
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkPositions holds a request against the model's longest. vLLM and SGLang do not start with more tokens than that; of other engines
-// it is told.
+// checkPositions holds a request against the model's longest. vLLM and SGLang do not start with more tokens than that; for other engines
+// it adds to what is assumed.
 func (c *config) checkPositions(r *Run) error {
 	most := c.positions()
 	if most == 0 || r.Context <= most {

@@ -11,7 +11,7 @@ func TestPositions(t *testing.T) {
 	const llama = `"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 64`
 	for _, c := range []struct {
 		name, fields, engine string
-		refused, told        bool
+		fails, assumed       bool
 	}{
 		{"as many as there are", `"max_position_embeddings": 8192`, vllm, false, false},
 		{"more than there are", `"max_position_embeddings": 8191`, vllm, true, false},
@@ -25,12 +25,12 @@ func TestPositions(t *testing.T) {
 		{"no number", `"max_position_embeddings": "many"`, vllm, false, false},
 	} {
 		e, err := New([]byte("{"+llama+", "+c.fields+"}"), Stored{}, Run{Engine: c.engine, Context: 8192, Concurrency: 1, TensorParallel: 1})
-		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "accepted: 1 to ") {
-			t.Errorf("%s: error %v, want one: %t", c.name, err, c.refused)
+		if (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "accepted: 1 to ") {
+			t.Errorf("%s: error %v, want one: %t", c.name, err, c.fails)
 			continue
 		}
-		if told := err == nil && slices.ContainsFunc(e.Assumed, func(a string) bool { return strings.Contains(a, "positions") }); told != c.told {
-			t.Errorf("%s: told %t, want %t", c.name, told, c.told)
+		if assumed := err == nil && slices.ContainsFunc(e.Assumed, func(a string) bool { return strings.Contains(a, "positions") }); assumed != c.assumed {
+			t.Errorf("%s: assumed %t, want %t", c.name, assumed, c.assumed)
 		}
 	}
 }
