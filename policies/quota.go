@@ -26,6 +26,11 @@ func DenyQuota(in Input, excess []quota.Excess) Decision {
 // quotaDenial is the denial of a pod for want of quota.
 func (in Input) quotaDenial(excess []quota.Excess) api.Violation {
 	v := *quota.Denial(excess)
+	if slices.ContainsFunc(excess, func(e quota.Excess) bool { return e.Requested == "unknown" }) {
+		for _, warning := range LabelWarnings(in.Pod.Labels, in.Pod.Annotations) {
+			v.Detail += "; " + warning
+		}
+	}
 	v.Detail += in.unknownClaims() + accounting.RolloutRemedy(in.Pod, excess)
 	return v
 }

@@ -28,7 +28,7 @@ denied pod takes none of it. Workloads are evaluated as far as their template go
 It takes the right to read policies, nodes, namespaces, pods, quotas, claims and workloads.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
-is a namespace: namespace, policy, mode, evaluated, and groups (would, rule, reason, count, examples of kind, name and
+is a namespace: namespace, policy, mode, evaluated, and groups (ifEnforced, rule, reason, count, examples of kind, name and
 message). Claims and templates that take GPUs and are no slices are its claims. -o name prints the namespaces.`
 
 const example = `  # may team-a go from audit to enforce?
@@ -94,6 +94,9 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		if err != nil {
 			return err
 		}
+	}
+	if o.all && len(a.items)+len(a.errors) == 0 {
+		fmt.Fprintln(s.Err, "no namespace to audit: none is governed that is not enforced already; --include-enforced audits those all the same")
 	}
 	if err := a.addPods(ctx); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,7 +80,8 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	input := &manifest.Reader{Stdin: s.In}
 	tests, unread := readTests(input, o.filenames)
 	if len(tests) == 0 && len(unread) == 0 {
-		return fmt.Errorf("no test in it: accepted: documents with apiVersion: %s and kind: %s (gpuslice policy test --help)", apiVersion, kind)
+		return fmt.Errorf("no test in %s: accepted: documents with apiVersion: %s and kind: %s (gpuslice policy test --help)",
+			strings.Join(o.filenames, ", "), apiVersion, kind)
 	}
 	r := runner{streams: s, input: input, items: []item{}, errors: unread}
 	for _, t := range tests {

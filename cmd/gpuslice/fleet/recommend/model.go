@@ -121,6 +121,9 @@ func amount(bytes *int64) string {
 func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err error) {
 	path := o.path
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, stored, errors.New("there is no such directory or file here, and nothing is downloaded")
+	}
 	if err != nil {
 		return nil, stored, err
 	}
