@@ -112,6 +112,7 @@ func TestOneInBrowser(t *testing.T) {
 func TestPictureInBrowser(t *testing.T) {
 	b := browser.Open(t)
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1280, "height": 420, "deviceScaleFactor": 1, "mobile": false})
+	b.Call("Emulation.setScrollbarsHidden", map[string]any{"hidden": true})
 	openPage(t, b, generated(11, 60))
 	b.Run(`document.querySelector("#nodes").scrollIntoView({behavior: "instant"})`)
 	b.Picture("page.webp")
