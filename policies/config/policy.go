@@ -21,37 +21,69 @@ const APIVersion = "gpuslice.dev/v1"
 // Policy is the document that governs namespaces, as people write it (policy.yaml in a ConfigMap). Parse is its
 // only door: it fills in defaults and reports every problem. A Policy is read-only afterwards and shared.
 type Policy struct {
+	// The version of the document, required.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind,omitempty"` // "Policy" or empty
 
 	// Name is the document's source for people and logs ("gpuslice-system/team-a"); it is not part of it.
 	Name string `json:"-"`
 
-	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
-	Mode               modes.Mode                   `json:"mode,omitempty"`
-	EnforcementMode    api.EnforcementMode          `json:"enforcementMode,omitempty"`
-	Strategies         []api.StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
-	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
-	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
-	Limits             sizeLimits                   `json:"limits,omitzero"`
-	Quota              QuotaSpec                    `json:"quota,omitzero"`
-	TenantQuota        *QuotaSpec                   `json:"-"`                // a tenant's own additions, for its namespace
-	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
-	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
-	MinimumEnforcement minimumSpec                  `json:"minimumEnforcement,omitzero"`
-	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
-	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // if neither image nor label names one
-	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
-	Env                []envSpec                    `json:"env,omitempty"`
-	Pools              PoolsSpec                    `json:"pools,omitzero"`
-	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
-	MIG                migSpec                      `json:"mig,omitzero"`
-	Guard              guardSpec                    `json:"guard,omitzero"`
-	Idle               idleSpec                     `json:"idle,omitzero"`
-	Pod                podSpec                      `json:"pod,omitzero"`
-	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
-	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
-	DeviceClasses      []string                     `json:"deviceClasses,omitempty"` // of GPUs, beside those that are known by their driver
+	// The namespaces that the policy governs, by names or by a selector over their labels. Without both, it is the cluster's default. Names
+	// win over selectors, selectors over the default.
+	Namespaces *NamespaceMatch `json:"namespaces,omitempty"`
+	// Pods that get a slice: off, none; opt-in (default), those that request one; transparent, also each pod with `nvidia.com/gpu: 1`.
+	Mode modes.Mode `json:"mode,omitempty"`
+	// Effect of the policy: audit, report only; warn, mutate pods and deny none; enforce (default).
+	EnforcementMode api.EnforcementMode `json:"enforcementMode,omitempty"`
+	// Allowed strategies, in order of preference. Default: `[mig, mps, time-slicing, exclusive]`. The strategy claim has to be listed.
+	Strategies []api.StrategyName `json:"strategies,omitempty"`
+	// The slice of a pod that requests none, by memory, fraction or class.
+	DefaultSlice *SliceSpec `json:"defaultSlice,omitempty"`
+	// Slices by name, which pods request with the label `gpuslice.dev/class`. The class replica is built in: whatever one replica has.
+	Classes map[string]SliceSpec `json:"classes,omitempty"`
+	// The largest sizes of slices in a container and in a pod, also of defaultSlice, and bounds of bursts and small slices.
+	Limits sizeLimits `json:"limits,omitzero"`
+	// What the pods of a namespace may have together, also by a pool's whole name (`pools: {NAME: {slices: 4}}`, which keeps each pod on its
+	// pool) and by class. 0 allows none. A lower limit terminates nothing.
+	Quota       QuotaSpec  `json:"quota,omitzero"`
+	TenantQuota *QuotaSpec `json:"-"` // a tenant's own additions, for its namespace
+	// Forms of requests that are accepted beside gpuslice's labels: fractional-quantity (`nvidia.com/gpu: "0.25"`), shared-name (a resource
+	// of shares, such as `nvidia.com/gpu.shared: 1`), and those of other systems.
+	Accept []string `json:"accept,omitempty"`
+	// Whether a pod may opt out of transparent mode with `gpuslice.dev/share: disabled`.
+	OptOut bool `json:"optOut,omitempty"`
+	// The weakest tier of a slice. Default: none.
+	MinimumEnforcement minimumSpec `json:"minimumEnforcement,omitzero"`
+	// Settings of framework profiles.
+	Frameworks map[string]frameworks.Switch `json:"frameworks,omitempty"`
+	// The framework of containers whose image and labels name none.
+	DefaultFramework string `json:"defaultFramework,omitempty"`
+	// Memory of a process outside its framework's allocator. Default: 512Mi, 1Gi with several GPUs.
+	ContextAllowance *quantity.MiB `json:"contextAllowance,omitempty"`
+	// Variables for every slice. `{{memoryBytes}}`, `{{memoryMiB}}` and `{{fraction}}` are replaced.
+	Env []envSpec `json:"env,omitempty"`
+	// Pools beside those that are read from nodes; only in the cluster's default policy. See deploy/howto/device-plugin.md.
+	Pools PoolsSpec `json:"pools,omitzero"`
+	// Directories and users of your own MPS daemons. See deploy/howto/mps.md.
+	MPS strategies.MPSSpec `json:"mps,omitzero"`
+	// The choice of MIG instances.
+	MIG migSpec `json:"mig,omitzero"`
+	// Settings of the guard. See guard/README.md.
+	Guard guardSpec `json:"guard,omitzero"`
+	// The reaction to a slice whose GPU is not used. Only agents see that, from their own start on, and not under MPS and MIG, where drivers
+	// do not report who ran.
+	Idle idleSpec `json:"idle,omitzero"`
+	// Fields that pods with a slice get if their author set none.
+	Pod podSpec `json:"pod,omitzero"`
+	// Fractions in workload templates, which Kubernetes rejects: check (default) answers with what to write, rewrite changes them, off does
+	// nothing.
+	Templates modes.TemplatesMode `json:"templates,omitempty"`
+	// Pods that claim GPUs by dynamic resource allocation, but no slice: deny (the default where the policy has a quota or lists the strategy
+	// claim), or count (the default elsewhere). Counted claims are whole devices of unknown memory. A quota of memory therefore denies them,
+	// and a quota, or the strategy claim, denies them to pods of a PodGroup. See deploy/howto/dra.md.
+	Claims modes.ClaimsMode `json:"claims,omitempty"`
+	// Device classes of GPUs, beside NVIDIA's and the classes that select NVIDIA's driver or any device.
+	DeviceClasses []string `json:"deviceClasses,omitempty"`
 }
 
 // Off reports whether nothing is governed: there is no policy, or its mode is off.
@@ -104,7 +136,7 @@ type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
 	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny pods that fit none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
-	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
+	// How long a pool that lost its nodes is remembered, and used where no other pool fits; 0: not at all. Default: 24h.
 	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
 }
 
@@ -166,8 +198,10 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 
 // idleSpec is the reaction to a slice in which nothing runs. Only an agent sees that.
 type idleSpec struct {
-	Report    metav1.Duration `json:"report,omitzero"`    // after so long, by an Event; absent: never
-	Terminate metav1.Duration `json:"terminate,omitzero"` // its processes on the device; absent: never
+	// Time without use of the GPU after which an agent writes an Event. Default: half of terminate; without both, never.
+	Report metav1.Duration `json:"report,omitzero"`
+	// Time without use of the GPU after which an agent terminates the slice's processes on the GPU. Default: never.
+	Terminate metav1.Duration `json:"terminate,omitzero"`
 }
 
 // Set returns the names of the fields that are set.
@@ -183,9 +217,12 @@ func (i idleSpec) Set() (names []string) {
 
 // guardSpec is the policy on the guard.
 type guardSpec struct {
-	Enabled           *bool           `json:"enabled,omitempty"` // default true
-	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: the program that enforces the slices
-	Act               string          `json:"act,omitempty"`     // default pressure
+	Enabled *bool `json:"enabled,omitempty"` // default true
+	// The program that enforces slices: auto (default), the agent if each node of the pool has one, else the sidecar; sidecar; or agent.
+	Mode string `json:"mode,omitempty"`
+	// When a container is over: pressure (default), past its memory-limit, or past its slice while the device is nearly full; always, past
+	// its slice.
+	Act               string          `json:"act,omitempty"`
 	DryRun            bool            `json:"dryRun,omitempty"`
 	Access            string          `json:"access,omitempty"` // how the guard reaches NVML; default auto
 	RuntimeClassName  string          `json:"runtimeClassName,omitempty"`
@@ -208,6 +245,7 @@ type podSpec struct {
 
 // migSpec is how MIG instances are chosen.
 type migSpec struct {
+	// What 10Gi gets where an instance 1g.10gb has 9.5Gi usable: up (default), the next profile, with a warning; nearest, that instance.
 	Rounding modes.MIGRounding `json:"rounding,omitempty"`
 }
 

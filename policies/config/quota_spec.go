@@ -20,12 +20,13 @@ type QuotaSpec struct {
 	// Memory, Slices, GPUs and Devices limit the whole budget, as in Limits.
 	Memory  *quantity.MiB     `json:"memory,omitempty"`
 	Slices  *int64            `json:"slices,omitempty"`
-	GPUs    *int64            `json:"gpus,omitempty"`
-	Devices *quantity.Devices `json:"devices,omitempty"`
+	GPUs    *int64            `json:"gpus,omitempty"`    // whole devices, which also count their memory
+	Devices *quantity.Devices `json:"devices,omitempty"` // see policies/README.md#gpu-equivalents
 	// Pools and Classes limit one pool, or slices of one class.
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
-	// Native is the handling of ResourceQuotas on GPU resources; default check. Not for tenants.
+	// Native is the handling of ResourceQuotas on GPU resources; default check. Not for tenants. See
+	// policies/README.md#resourcequotas-beside-it.
 	Native modes.NativeMode `json:"native,omitempty"`
 }
 

@@ -40,10 +40,10 @@ type MPSProviderName string
 
 // MPSSpec is the location of a host daemon's directories. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
 type MPSSpec struct {
-	PipeDirectory string  `json:"pipeDirectory,omitempty"` // on the host and in the container
-	LogDirectory  string  `json:"logDirectory,omitempty"`
-	ShmDirectory  string  `json:"shmDirectory,omitempty"` // mounted on /dev/shm where set and the container has none
-	Users         []int64 `json:"users,omitempty"`        // UIDs that the daemon serves; empty: any
+	PipeDirectory string  `json:"pipeDirectory,omitempty"` // on the host and in the container; default: /run/nvidia-mps
+	LogDirectory  string  `json:"logDirectory,omitempty"`  // default: /var/log/nvidia-mps
+	ShmDirectory  string  `json:"shmDirectory,omitempty"`  // mounted on /dev/shm where set and the container has none
+	Users         []int64 `json:"users,omitempty"`         // UIDs that the daemon serves; empty: any
 	// trust domains that the namespace belongs to; empty: it may share the daemons of any
 	TrustDomains []string `json:"trustDomains,omitempty"`
 }
