@@ -21,7 +21,7 @@ const LabelTier = Domain + "/tier"
 // Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see denyReportRequest. The others
 // are written by gpuslice alone.
 const (
-	AnnotationReport     = Domain + "/report"     // report that a dry-run create returns: "quota", "policy", "sizes"
+	AnnotationReport     = Domain + "/report"     // report that a dry-run create returns: "quota", "policy"
 	AnnotationContainers = Domain + "/containers" // container -> memory, fraction, class, compute, processes (YAML or JSON)
 	AnnotationPromise    = Domain + "/promise"    // the Promise, JSON
 	AnnotationPlanned    = Domain + "/planned"    // the enforcement planned at admission, JSON for people and tools

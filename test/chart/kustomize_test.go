@@ -67,6 +67,10 @@ func TestOverlay(t *testing.T) {
 		if strings.Contains(text, ":VERSION") {
 			t.Errorf("an image keeps the name that it has in the base:\n%s", text)
 		}
+		moved, err := s.Kubectl(t.Context(), "kustomize", beside(t, overlay+"namespace: gpu-admission\n"))
+		if err != nil || !strings.Contains(moved, "--namespace="+api.SystemNamespace) || !strings.Contains(moved, "namespace: gpu-admission\n") {
+			t.Errorf("%v: another namespace reaches every reference, or none, and the page says that some stay", err)
+		}
 		for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s is missing:\n%s", want, text)

@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 	const warnings = 4 // of doctor: this node has no DaemonSet of NVIDIA's container toolkit
 	r.follow("deploy/TROUBLESHOOTING.md", "Troubleshooting", warnings)
 	r.follow("deploy/namespaces.md", "Bypass")
-	r.follow("deploy/README.md", "Rotate the promise key")
+	r.follow("certs/README.md", "Rotate the promise key")
 	r.emergency("Restore with Helm")
 	r.remove(before)
 
