@@ -69,7 +69,7 @@ func TestOverlay(t *testing.T) {
 		}
 		moved, err := s.Kubectl(t.Context(), "kustomize", beside(t, overlay+"namespace: gpu-admission\n"))
 		if err != nil || !strings.Contains(moved, "--namespace="+api.SystemNamespace) || !strings.Contains(moved, "namespace: gpu-admission\n") {
-			t.Errorf("%v: another namespace reaches every reference, or none, and the page says that some stay", err)
+			t.Errorf("%v: an overlay with another namespace changes every reference or none, not some as on the page", err)
 		}
 		for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
 			if !strings.Contains(text, want) {
