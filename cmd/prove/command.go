@@ -32,6 +32,7 @@ ends them, frees all, and reports what held them: hardware, the driver, an MPS d
 Usage:
   gpuslice-prove --slice 4Gi
   gpuslice-prove --slice 4Gi --way cuMemAlloc,many-processes --yes
+  gpuslice-prove card    which sentences about memory, MPS and termination hold on a card; --help lists its flags
 
 Exit codes:
   0  each attempt was held

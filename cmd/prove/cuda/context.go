@@ -8,6 +8,8 @@ import "C"
 type Context struct {
 	driver *driver
 	device C.int
+	last   C.handle // what was taken last
+	size   C.size_t
 }
 
 // Open loads the library (empty: by its name) and opens the device with that number among those of the process.
@@ -31,8 +33,8 @@ func Open(path string, ordinal int) (*Context, error) {
 
 // Allocate takes memory of the device by cuMemAlloc.
 func (c *Context) Allocate(bytes int64) error {
-	var at C.handle
-	return c.driver.failure("cuMemAlloc", C.call_allocate(c.driver.functions, &at, C.size_t(bytes)))
+	c.size = C.size_t(bytes)
+	return c.driver.failure("cuMemAlloc", C.call_allocate(c.driver.functions, &c.last, c.size))
 }
 
 // AllocateManaged takes memory by cuMemAllocManaged, and writes to it on the device.
@@ -43,14 +45,22 @@ func (c *Context) AllocateManaged(bytes int64) error {
 
 // Create takes physical memory by cuMemCreate, rounded up to the device's
 // granularity.
-func (c *Context) Create(bytes int64) error {
-	var at C.handle
+func (c *Context) Create(bytes int64) error { return c.create(bytes, noHandle) }
+
+// Kinds of handles that another process can get.
+const (
+	noHandle   = 0
+	descriptor = 1
+)
+
+func (c *Context) create(bytes int64, handles C.int) error {
 	var unit C.size_t
-	if err := c.driver.failure("cuMemGetAllocationGranularity", C.call_granularity(c.driver.functions, &unit, c.device)); err != nil {
+	granularity := C.call_granularity(c.driver.functions, &unit, c.device, handles)
+	if err := c.driver.failure("cuMemGetAllocationGranularity", granularity); err != nil {
 		return err
 	}
 	size := (C.size_t(bytes) + unit - 1) / unit * unit
-	return c.driver.failure("cuMemCreate", C.call_create(c.driver.functions, &at, size, c.device))
+	return c.driver.failure("cuMemCreate", C.call_create(c.driver.functions, &c.last, size, c.device, handles))
 }
 
 // Check reports whether the context still works, by a call to the driver.

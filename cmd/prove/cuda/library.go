@@ -48,7 +48,35 @@ func load(path string) (*driver, error) {
 			missing = append(missing, fmt.Errorf("load CUDA's driver API: the library has no %s", name))
 		}
 	}
+	for name, to := range d.optional() {
+		*to = d.symbol(library, name)
+	}
 	return d, errors.Join(missing...)
+}
+
+// ErrMissing is wrapped by the error of a call that the library does not have.
+var ErrMissing = errors.New("the CUDA library does not have it")
+
+// has returns an error where the library lacks a call.
+func (d *driver) has(name string) error {
+	if *d.optional()[name] == nil {
+		return fmt.Errorf("%s: %w", name, ErrMissing)
+	}
+	return nil
+}
+
+// optional are calls that no slice is tried with.
+func (d *driver) optional() map[string]*unsafe.Pointer {
+	f := d.functions
+	return map[string]*unsafe.Pointer{
+		"cuMemGetInfo_v2":                (*unsafe.Pointer)(unsafe.Pointer(&f.memory)),
+		"cuDeviceGetAttribute":           (*unsafe.Pointer)(unsafe.Pointer(&f.attribute)),
+		"cuMemAllocAsync":                (*unsafe.Pointer)(unsafe.Pointer(&f.allocate_async)),
+		"cuIpcGetMemHandle":              (*unsafe.Pointer)(unsafe.Pointer(&f.ipc_get)),
+		"cuIpcOpenMemHandle_v2":          (*unsafe.Pointer)(unsafe.Pointer(&f.ipc_open)),
+		"cuMemExportToShareableHandle":   (*unsafe.Pointer)(unsafe.Pointer(&f.give)),
+		"cuMemImportFromShareableHandle": (*unsafe.Pointer)(unsafe.Pointer(&f.take)),
+	}
 }
 
 func (d *driver) symbol(library unsafe.Pointer, name string) unsafe.Pointer {

@@ -1,0 +1,193 @@
+package oncard
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/gpu"
+)
+
+// Name is the argument of the program that starts Command.
+const Name = "card"
+
+// Exit codes.
+const (
+	exitHolds  = 0
+	exitFails  = 1
+	exitUsage  = 2
+	exitNoCard = 3 // NVML does not answer, or the file cannot be written: nothing was tried
+)
+
+const manual = `gpuslice-prove card tries on a GPU, without Kubernetes, which sentences about it hold, and writes a table.
+
+Run it as root, on a device that nobody else uses. It takes at most 8 minutes.
+
+Exit codes:
+  0  no sentence fails
+  1  at least one fails
+  2  bad usage
+  3  nothing was tried: NVML does not answer
+
+Flags:
+`
+
+const (
+	wholeLimit = 8 * time.Minute
+	rowLimit   = 90 * time.Second
+	// endLimit is how long the processes of a row may take to end.
+	endLimit = 10 * time.Second
+)
+
+// options are the flags.
+type options struct {
+	out, bin                 string
+	rows                     []int
+	device, terminations     int
+	cudaLibrary, nvmlLibrary string
+}
+
+// card is the tried device, with the processes of the row that is being run.
+type card struct {
+	options
+	driver  *gpu.Driver
+	version string
+	device  gpu.Device
+	started []*process
+}
+
+// Command runs the rows, and returns the program's exit code.
+func Command(ctx context.Context, args []string, out, failures io.Writer) int {
+	o, err := parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitHolds
+	}
+	if err != nil {
+		fmt.Fprintln(failures, "gpuslice-prove card:", err)
+		return exitUsage
+	}
+	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
+	defer cancel()
+	c, err := open(ctx, o)
+	if err != nil {
+		fmt.Fprintln(failures, "gpuslice-prove card:", err)
+		return exitNoCard
+	}
+	file, err := o.create()
+	if err != nil {
+		fmt.Fprintln(failures, "gpuslice-prove card:", err)
+		return exitNoCard
+	}
+	defer file.Close()
+	found := c.try(ctx, table{io.MultiWriter(file, out), file})
+	fmt.Fprintln(failures, "written:", file.Name())
+	if slices.Contains(found, Fails) {
+		return exitFails
+	}
+	return exitHolds
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	o := options{}
+	f := flag.NewFlagSet("gpuslice-prove "+Name, flag.ContinueOnError)
+	f.SetOutput(out)
+	f.Usage = func() { fmt.Fprint(out, manual); f.PrintDefaults() }
+	f.StringVar(&o.out, "out", "out/gpu", "folder that takes the table, in a file named by the time")
+	f.StringVar(&o.bin, "bin", "bin", "folder with gpuslice-guard")
+	f.Func("row", "numbers of the rows to run, separated by commas (default: all)", func(text string) error {
+		for word := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || !slices.ContainsFunc(rows(), func(r row) bool { return r.number == n }) {
+				return fmt.Errorf("there is no row %q", word)
+			}
+			o.rows = append(o.rows, n)
+		}
+		return nil
+	})
+	f.IntVar(&o.device, "device", 0, "index of the device among the visible ones, in the order of the bus")
+	f.IntVar(&o.terminations, "terminations", 20, "how many processes the guard has to terminate")
+	f.StringVar(&o.cudaLibrary, "cuda-library", "", "path of the driver's libcuda.so.1 (default: where the loader finds it)")
+	f.StringVar(&o.nvmlLibrary, "nvml-library", "", "path of libnvidia-ml.so.1 (default: where the loader finds it)")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 || o.device < 0 || o.terminations < 1 {
+		return o, fmt.Errorf("unexpected arguments %q, or --device is below 0, or --terminations below 1", f.Args())
+	}
+	return o, nil
+}
+
+func open(ctx context.Context, o options) (*card, error) {
+	c := &card{options: o, driver: gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true, Limit: 10 * time.Second})}
+	facts, err := c.driver.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.device >= len(facts.Devices) {
+		return nil, fmt.Errorf("there is no device %d: NVML shows %d", o.device, len(facts.Devices))
+	}
+	c.version, c.device = facts.Driver, facts.Devices[o.device]
+	return c, nil
+}
+
+func (o options) create() (*os.File, error) {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return nil, fmt.Errorf("create the folder of the table: %w", err)
+	}
+	return os.Create(filepath.Join(o.out, time.Now().UTC().Format("20060102T150405Z")+".md"))
+}
+
+// table is where the rows go as they end.
+type table struct {
+	io.Writer
+	file *os.File
+}
+
+func (t table) line(format string, args ...any) {
+	fmt.Fprintf(t, format+"\n", args...)
+	_ = t.file.Sync() // for a machine that is lost: a file system that cannot has written it all the same
+}
+
+// try runs the rows, and returns their states.
+func (c *card) try(ctx context.Context, t table) (states []State) {
+	t.line("%s, %s, driver %s, %s\n", c.device.Name, guard.FormatBytes(c.device.TotalBytes), c.version, time.Now().UTC().Format("2006-01-02"))
+	t.line("| row | sentence | state | figures |\n|---|---|---|---|")
+	for _, r := range rows() {
+		if len(c.rows) > 0 && !slices.Contains(c.rows, r.number) {
+			continue
+		}
+		checks := c.runRow(ctx, r)
+		states = append(states, state(checks))
+		t.line("| %d | %s | %s | %s |", r.number, r.sentence, state(checks), details(checks))
+	}
+	return states
+}
+
+// runRow runs a row for its time, and ends its processes.
+func (c *card) runRow(ctx context.Context, r row) []check {
+	ctx, cancel := context.WithTimeout(ctx, rowLimit)
+	defer c.end()
+	defer cancel()
+	return r.run(ctx, c)
+}
+
+// end waits for the processes of a row, whose context is done.
+func (c *card) end() {
+	over := time.After(endLimit)
+	for _, p := range c.started {
+		select {
+		case <-p.ended:
+		case <-over: // nothing ends a process that hangs in the driver
+		}
+	}
+	c.started = nil
+}
