@@ -64,7 +64,8 @@ type Fault struct {
 	// per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a
 	// percent, or "unnamed": the device is busy, and nobody is named
 	Usage       string
-	CUDALimit   Bytes    // libcuda's limit for its callers, a context of 64 MiB with it; 0: the memory of the device
+	Context     Bytes    // of a process, by libcuda; 64 MiB
+	CUDALimit   Bytes    // libcuda's limit for its callers, the context with it; 0: the memory of the device
 	CUDALimitOf string   // whose that is: "process" (default), "client", of an MPS daemon alone, or "pod", all of its processes
 	CUDALeaks   []string // calls that the limit does not hold, as patterns: "cuMemAllocManaged"
 	Xids        []int    // critical events, each delivered once to each event set
@@ -159,6 +160,7 @@ func (f Fault) print(w *lines) {
 	w.flag("limits", f.Limits)
 	w.amount("charged", f.Charged)
 	w.text("usage", f.Usage)
+	w.amount("context", f.Context)
 	w.amount("cuda-limit", f.CUDALimit)
 	w.text("cuda-limit-of", f.CUDALimitOf)
 	w.text("cuda-leaks", strings.Join(f.CUDALeaks, ","))

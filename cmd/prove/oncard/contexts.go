@@ -37,7 +37,7 @@ func (c *card) outside(ctx context.Context, subject string, pid int, allocated i
 
 func (c *card) torchContext(ctx context.Context) check {
 	const subject = "context with PyTorch and cuBLAS"
-	p, a, err := c.python(ctx, "torch", torchProduct, nil)
+	p, a, err := c.python(ctx, "torch", torchProduct, 2*gibibyte)
 	if err != nil {
 		return broken(subject, err)
 	}

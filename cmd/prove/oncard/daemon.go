@@ -29,9 +29,6 @@ type served struct {
 // daemon starts an MPS daemon, tries its limits, and ends it. The compute mode stays as it is.
 func daemon(ctx context.Context, c *card) []check {
 	const subject = "daemon starts and answers"
-	if err := c.room(ctx, 2*pinned+2*gibibyte); err != nil {
-		return []check{broken(subject, err)}
-	}
 	s, err := c.startDaemon(ctx)
 	defer s.stop()
 	if err != nil {
@@ -52,6 +49,9 @@ func (c *card) startDaemon(ctx context.Context) (s served, err error) {
 	program, err := exec.LookPath(mps.Program)
 	if err != nil {
 		return s, fmt.Errorf("%s is not in PATH", mps.Program)
+	}
+	if err := c.room(ctx, 2*pinned+2*gibibyte); err != nil {
+		return s, err
 	}
 	if s.folder, err = os.MkdirTemp("", "gpuslice-card"); err != nil {
 		return s, err

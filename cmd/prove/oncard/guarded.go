@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
@@ -60,6 +61,16 @@ func (c *card) withGuard(ctx context.Context, subject string, change func(*limit
 }
 
 func (p *pod) open(ctx context.Context, change func(*limits.Limits)) (err error) {
+	program, err := filepath.Abs(filepath.Join(p.bin, "gpuslice-guard"))
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		return fmt.Errorf("find the guard: %w", err)
+	}
+	if gpu.Older(p.version, gpu.FirstInPod) {
+		return fmt.Errorf("driver %s, and a guard in a pod needs %s", p.version, gpu.FirstInPod)
+	}
 	if seen, err := p.read(ctx); err != nil || len(seen.Processes) > 0 {
 		return errors.Join(err, fmt.Errorf("%d other processes are on the device, and a guard acts on none that lists processes of others", len(seen.Processes)))
 	}
@@ -82,11 +93,11 @@ func (p *pod) open(ctx context.Context, change func(*limits.Limits)) (err error)
 	if !found.Known {
 		return errors.New("NVML has no amount for a process")
 	}
-	return p.startGuard(ctx, found.UsedBytes-neighborHolds+hogSlice, change)
+	return p.startGuard(ctx, program, found.UsedBytes-neighborHolds+hogSlice, change)
 }
 
 // startGuard starts a guard that terminates at once whoever is past the slice.
-func (p *pod) startGuard(ctx context.Context, slice int64, change func(*limits.Limits)) error {
+func (p *pod) startGuard(ctx context.Context, program string, slice int64, change func(*limits.Limits)) error {
 	l := limits.Default()
 	for _, name := range []string{hog, neighbor} {
 		l.Containers = append(l.Containers, limits.Container{Name: name, SliceBytes: slice, LimitBytes: slice, GPUs: 1})
@@ -95,10 +106,6 @@ func (p *pod) startGuard(ctx context.Context, slice int64, change func(*limits.L
 	l.Interval = l.FastInterval // as near the limit
 	if change != nil {
 		change(&l)
-	}
-	program, err := filepath.Abs(filepath.Join(p.bin, "gpuslice-guard"))
-	if err != nil {
-		return err
 	}
 	status := filepath.Join(string(p.layout), "termination-log")
 	if err := os.WriteFile(status, nil, 0o644); err != nil {
@@ -110,6 +117,7 @@ func (p *pod) startGuard(ctx context.Context, slice int64, change func(*limits.L
 	for _, v := range l.Env() {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
+	var err error
 	if p.guard, err = p.launch(cmd); err != nil {
 		return err
 	}

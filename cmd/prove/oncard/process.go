@@ -204,6 +204,9 @@ func (c *card) room(ctx context.Context, needed int64) error {
 	if err != nil {
 		return err
 	}
+	if seen.TotalBytes == 0 {
+		return errors.New("NVML does not report the device's memory")
+	}
 	if free := seen.TotalBytes - seen.UsedBytes; free < needed+spareBytes {
 		return fmt.Errorf("%s are free on the device, and %s are needed", guard.FormatBytes(free), guard.FormatBytes(needed+spareBytes))
 	}

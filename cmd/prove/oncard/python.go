@@ -32,18 +32,30 @@ type account struct {
 	Failure     string `json:"failure"`
 }
 
-// python has framework.py do something, and returns the process, which holds its memory until it is stopped.
-func (c *card) python(ctx context.Context, module, task string, environment []string) (*process, account, error) {
+// interpreter returns the path of python3, or an error where it or the module is missing.
+func interpreter(ctx context.Context, module string) (string, error) {
 	program, err := exec.LookPath("python3")
 	if err != nil {
-		return nil, account{}, errors.New("there is no python3 in PATH")
+		return "", errors.New("there is no python3 in PATH")
 	}
 	find := exec.CommandContext(ctx, program, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('"+module+"') is None)")
 	if err := find.Run(); err != nil {
-		return nil, account{}, fmt.Errorf("python3 has no %s", module)
+		return "", fmt.Errorf("python3 has no %s", module)
+	}
+	return program, nil
+}
+
+// python has framework.py do something in at most so many bytes, and returns the process, which holds them until it is stopped.
+func (c *card) python(ctx context.Context, module, task string, most int64, environment ...string) (*process, account, error) {
+	program, err := interpreter(ctx, module)
+	if err != nil {
+		return nil, account{}, err
+	}
+	if err := c.room(ctx, most); err != nil {
+		return nil, account{}, err
 	}
 	cmd := exec.CommandContext(ctx, program, "-c", framework, task, about+about)
-	cmd.Env = append(c.environment(), environment...)
+	cmd.Env = append(c.environment(), append(environment, fmt.Sprintf("GPUSLICE_CARD_BOUND=%d", most))...)
 	p, err := c.launch(cmd)
 	if err != nil {
 		return nil, account{}, err
@@ -63,7 +75,7 @@ func (c *card) python(ctx context.Context, module, task string, environment []st
 }
 
 func (c *card) torchHolds(ctx context.Context, subject, task string) check {
-	p, a, err := c.python(ctx, "torch", task, nil)
+	p, a, err := c.python(ctx, "torch", task, 3*gibibyte)
 	if err != nil {
 		return broken(subject, err)
 	}

@@ -22,7 +22,7 @@ const (
 
 // pytorch fills memory until PyTorch's allocator denies more.
 func pytorch(ctx context.Context, c *card) []check {
-	p, a, err := c.python(ctx, "torch", torchProduct, nil)
+	p, a, err := c.python(ctx, "torch", torchProduct, 2*gibibyte)
 	if err != nil {
 		return []check{broken("per_process_memory_fraction", err)}
 	}
@@ -45,11 +45,7 @@ func (c *card) fraction() string {
 
 // capped fills memory by a framework under a limit.
 func (c *card) capped(ctx context.Context, subject, module, task string, environment ...string) check {
-	const bound = 2 * capBytes
-	if err := c.room(ctx, bound); err != nil {
-		return broken(subject, err)
-	}
-	p, a, err := c.python(ctx, module, task, append(environment, fmt.Sprintf("GPUSLICE_CARD_BOUND=%d", int64(bound))))
+	p, a, err := c.python(ctx, module, task, 2*capBytes, environment...)
 	if err != nil {
 		return broken(subject, err)
 	}

@@ -82,6 +82,7 @@ static bool of_device(struct fault *f, const char *key, char *value) {
 	if (!strcmp(key, "base")) return amount(value, &f->base);
 	if (!strcmp(key, "others")) return amount(value, &f->others);
 	if (!strcmp(key, "charged")) return amount(value, &f->charged);
+	if (!strcmp(key, "context")) return amount(value, &f->context);
 	if (!strcmp(key, "cuda-limit")) return amount(value, &f->cuda_limit);
 	if (!strcmp(key, "cuda-limit-of")) return ONE_OF(value, &f->cuda_limit_of, "process", "client", "pod");
 	if (!strcmp(key, "cuda-leaks")) return snprintf(f->cuda_leaks, sizeof f->cuda_leaks, "%s", value) < (int)sizeof f->cuda_leaks;

@@ -157,7 +157,7 @@ CUDA(cuDevicePrimaryCtxRetain, void **context, int device) {
 	if (c.mode == NVML_COMPUTEMODE_PROHIBITED) return DEVICE_UNAVAILABLE;
 	*context = &current;
 	current = device;
-	listed = CONTEXT;
+	listed = c.of[device].context ? c.of[device].context : CONTEXT;
 	show(&c);
 	return SUCCESS;
 }

@@ -44,6 +44,7 @@ struct fault {
 	enum clients clients;
 	int linger_ms;
 	enum usage usage;
+	bytes context; // 0: CONTEXT
 	bytes cuda_limit;
 	enum cuda_limit_of cuda_limit_of;
 	char cuda_leaks[256];  // patterns of calls
