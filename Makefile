@@ -180,6 +180,10 @@ bench-recommend: ## figures of recommend: 10,000 workloads of a month from files
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
+gpu: ## on a machine with an NVIDIA GPU, as root: which sentences hold on this card, in at most 8 minutes (needs bin/ alone; out/gpu takes the table)
+	@test -x $(BIN)/gpuslice-prove || { echo "$(BIN)/gpuslice-prove is not there: run \"make build\" on a machine with Go, and bring $(BIN)/ along" >&2; exit 2; }
+	$(BIN)/gpuslice-prove card --bin $(BIN) --out out/gpu
+
 GOVULNDB ?= https://vuln.go.dev
 lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
@@ -190,4 +194,4 @@ lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its dat
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build image-files images run test fresh test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard lint
+.PHONY: help build image-files images run test fresh test-race functions removal mutants abuse abuse-table plan-trace test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-recommend bench-guard gpu lint

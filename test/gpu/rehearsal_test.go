@@ -70,9 +70,14 @@ func run(t *testing.T, c fakegpu.Config, rows string, change func(*exec.Cmd)) (s
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A cgroup without processes: the simulated driver then counts all.
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	cuda := filepath.Join(filepath.Dir(library), fakegpu.CUDALibrary)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "gpuslice-prove"), "card", "--bin", bin, "--out", filepath.Join(dir, "out"),
-		"--terminations", "3", "--nvml-library", library, "--cuda-library", cuda, "--row", rows)
+		"--terminations", "3", "--nvml-library", library, "--cuda-library", cuda,
+		"--cgroup", dir, "--row", rows)
 	var said, out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.Env = append(os.Environ(), fakegpu.ConfigVariable+"="+filepath.Join(dir, "config"), "PATH="+stand+"/bin:"+os.Getenv("PATH"),

@@ -50,7 +50,7 @@ const (
 
 // options are the flags.
 type options struct {
-	out, bin                 string
+	out, bin, cgroup         string
 	rows                     []int
 	device, terminations     int
 	cudaLibrary, nvmlLibrary string
@@ -117,6 +117,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.IntVar(&o.terminations, "terminations", 20, "how many processes the guard has to terminate")
 	f.StringVar(&o.cudaLibrary, "cuda-library", "", "path of the driver's libcuda.so.1 (default: where the loader finds it)")
 	f.StringVar(&o.nvmlLibrary, "nvml-library", "", "path of libnvidia-ml.so.1 (default: where the loader finds it)")
+	f.StringVar(&o.cgroup, "cgroup", "", "folder of the program's own cgroup (default: found out)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -16,6 +16,7 @@ import (
 
 const (
 	sampleCount   = 100
+	sampleLimit   = 5 * time.Second
 	rateWindow    = time.Second
 	rateWindows   = 5
 	leastRatio    = 0.95
@@ -58,7 +59,7 @@ func sampling(ctx context.Context, c *card) []check {
 
 func (c *card) readingTime(ctx context.Context, subject string) check {
 	var times []time.Duration
-	for range sampleCount {
+	for over := time.Now().Add(sampleLimit); len(times) < sampleCount && time.Now().Before(over); {
 		began := time.Now()
 		if _, err := c.read(ctx); err != nil {
 			return broken(subject, err)
@@ -67,7 +68,8 @@ func (c *card) readingTime(ctx context.Context, subject string) check {
 	}
 	p50, p99 := percentiles(times)
 	most := limits.Default().FastInterval
-	return verdict(subject, p99 < most, "p50 %s, p99 %s; the shortest pause between two is %s", milliseconds(p50), milliseconds(p99), most)
+	return verdict(subject, p99 < most, "%d readings: p50 %s, p99 %s; the shortest pause between two is %s",
+		len(times), milliseconds(p50), milliseconds(p99), most)
 }
 
 // cost compares a neighbor's pace while the guard runs and while it is stopped by a signal, in turns, and measures the guard's CPU time.
@@ -117,12 +119,7 @@ func (p pod) rate(ctx context.Context) (float64, error) {
 	if err := p.neighbor.send(order{Do: "beat"}); err != nil {
 		return 0, err
 	}
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(rateWindow):
-	}
-	a, err := p.neighbor.do(ctx, order{Do: "stop"})
+	a, err := p.neighbor.worksOn(ctx)
 	return float64(a.Beats) / time.Since(began).Seconds(), err
 }
 
