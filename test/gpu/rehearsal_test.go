@@ -52,7 +52,7 @@ func build(dir string) error {
 // healthy is a card on which each sentence holds that the simulated libraries know. Each process gets at most 2Gi, as a client of
 // an MPS daemon with that limit.
 func healthy() fakegpu.Config {
-	return fakegpu.Config{Driver: "615.10", Fault: fakegpu.Fault{Limits: true, CUDALimit: 2 * fakegpu.GiB, CUDALimitOf: "process"}}
+	return fakegpu.Config{Driver: "615.10", Fault: fakegpu.Fault{Limits: true, Charged: 2 * fakegpu.GiB, CUDALimit: 2 * fakegpu.GiB, CUDALimitOf: "process"}}
 }
 
 // run runs rows on a card, and returns the state of each, what is written, and the exit code.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
-	"github.com/gpuslice/gpuslice/guard/gpu"
 )
 
 // Name is the argument of the program that starts Command.
@@ -44,26 +43,7 @@ Flags:
 const (
 	wholeLimit = 8 * time.Minute
 	rowLimit   = 90 * time.Second
-	// endLimit is how long the processes of a row may take to end.
-	endLimit = 10 * time.Second
 )
-
-// options are the flags.
-type options struct {
-	out, bin, cgroup         string
-	rows                     []int
-	device, terminations     int
-	cudaLibrary, nvmlLibrary string
-}
-
-// card is the tried device, with the processes of the row that is being run.
-type card struct {
-	options
-	driver  *gpu.Driver
-	version string
-	device  gpu.Device
-	started []*process
-}
 
 // Command runs the rows, and returns the program's exit code.
 func Command(ctx context.Context, args []string, out, failures io.Writer) int {
@@ -127,19 +107,6 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-func open(ctx context.Context, o options) (*card, error) {
-	c := &card{options: o, driver: gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true, Limit: 10 * time.Second})}
-	facts, err := c.driver.Facts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.device >= len(facts.Devices) {
-		return nil, fmt.Errorf("there is no device %d: NVML shows %d", o.device, len(facts.Devices))
-	}
-	c.version, c.device = facts.Driver, facts.Devices[o.device]
-	return c, nil
-}
-
 func (o options) create() (*os.File, error) {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return nil, fmt.Errorf("create the folder of the table: %w", err)
@@ -179,16 +146,4 @@ func (c *card) runRow(ctx context.Context, r row) []check {
 	defer c.end()
 	defer cancel()
 	return r.run(ctx, c)
-}
-
-// end waits for the processes of a row, whose context is done.
-func (c *card) end() {
-	over := time.After(endLimit)
-	for _, p := range c.started {
-		select {
-		case <-p.ended:
-		case <-over: // nothing ends a process that hangs in the driver
-		}
-	}
-	c.started = nil
 }

@@ -13,13 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/guard/gpu"
 )
 
-const (
-	mebibyte = 1 << 20
-	gibibyte = 1 << 30
-	// mostContext is the most that a process may have on the device besides its allocations.
-	mostContext = 2 * gibibyte
-)
-
 // reported compares NVML's memory of a process with the process's own account.
 func reported(ctx context.Context, c *card) []check {
 	if err := c.room(ctx, 3*gibibyte); err != nil {

@@ -1,0 +1,61 @@
+package oncard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard/gpu"
+)
+
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+	// mostContext is the most that a process may have on the device besides its allocations.
+	mostContext = 2 * gibibyte
+)
+
+// endLimit is how long the processes of a row may take to end.
+const endLimit = 10 * time.Second
+
+// options are the flags.
+type options struct {
+	out, bin, cgroup         string
+	rows                     []int
+	device, terminations     int
+	cudaLibrary, nvmlLibrary string
+}
+
+// card is the tried device, with the processes of the row that is being run.
+type card struct {
+	options
+	driver  *gpu.Driver
+	version string
+	device  gpu.Device
+	started []*process
+}
+
+func open(ctx context.Context, o options) (*card, error) {
+	c := &card{options: o, driver: gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true, Limit: 10 * time.Second})}
+	facts, err := c.driver.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.device >= len(facts.Devices) {
+		return nil, fmt.Errorf("there is no device %d: NVML shows %d", o.device, len(facts.Devices))
+	}
+	c.version, c.device = facts.Driver, facts.Devices[o.device]
+	return c, nil
+}
+
+// end waits for the processes of a row, whose context is done.
+func (c *card) end() {
+	over := time.After(endLimit)
+	for _, p := range c.started {
+		select {
+		case <-p.ended:
+		case <-over: // nothing ends a process that hangs in the driver
+		}
+	}
+	c.started = nil
+}
