@@ -15,13 +15,21 @@ const (
 	mostContext = 2 * gibibyte
 )
 
+// Exit codes.
+const (
+	exitHolds  = 0
+	exitFails  = 1
+	exitUsage  = 2
+	exitNoCard = 3 // NVML does not answer, or the file cannot be written: nothing was tried
+)
+
 // endLimit is how long the processes of a row may take to end.
 const endLimit = 10 * time.Second
 
 // options are the flags.
 type options struct {
 	out, bin, cgroup         string
-	rows                     []int
+	chosen                   []int
 	device, terminations     int
 	cudaLibrary, nvmlLibrary string
 }

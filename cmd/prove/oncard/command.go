@@ -19,14 +19,6 @@ import (
 // Name is the argument of the program that starts Command.
 const Name = "card"
 
-// Exit codes.
-const (
-	exitHolds  = 0
-	exitFails  = 1
-	exitUsage  = 2
-	exitNoCard = 3 // NVML does not answer, or the file cannot be written: nothing was tried
-)
-
 const manual = `gpuslice-prove card tries on a GPU, without Kubernetes, which sentences about it hold, and writes a table.
 
 Run it as root, on a device that nobody else uses. It takes at most 8 minutes.
@@ -89,7 +81,7 @@ func parse(args []string, out io.Writer) (options, error) {
 			if err != nil || !slices.ContainsFunc(rows(), func(r row) bool { return r.number == n }) {
 				return fmt.Errorf("there is no row %q", word)
 			}
-			o.rows = append(o.rows, n)
+			o.chosen = append(o.chosen, n)
 		}
 		return nil
 	})
@@ -130,7 +122,7 @@ func (c *card) try(ctx context.Context, t table) (states []State) {
 	t.line("%s, %s, driver %s, %s\n", c.device.Name, guard.FormatBytes(c.device.TotalBytes), c.version, time.Now().UTC().Format("2006-01-02"))
 	t.line("| row | sentence | state | figures |\n|---|---|---|---|")
 	for _, r := range rows() {
-		if len(c.rows) > 0 && !slices.Contains(c.rows, r.number) {
+		if len(c.chosen) > 0 && !slices.Contains(c.chosen, r.number) {
 			continue
 		}
 		checks := c.runRow(ctx, r)
