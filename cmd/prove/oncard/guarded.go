@@ -28,6 +28,8 @@ const (
 	// mostReaction is how long a process may live past its slice, beside the grace period.
 	mostReaction = 5 * time.Second
 	beatPeriod   = 20 * time.Millisecond
+	// terminationsLimit ends a series on a card whose contexts take long.
+	terminationsLimit = 50 * time.Second
 )
 
 // pod is a guard with a container that goes past its slice, and a neighbor.
@@ -176,7 +178,7 @@ func (p pod) terminations(ctx context.Context, subject string) check {
 		return broken(subject, err)
 	}
 	var times []time.Duration
-	for range p.card.terminations {
+	for over := time.Now().Add(terminationsLimit); len(times) < p.card.terminations && time.Now().Before(over); {
 		h, at, err := p.cross(ctx)
 		if err != nil {
 			return broken(subject, err)
