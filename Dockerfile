@@ -32,9 +32,9 @@ FROM libc AS guard
 LABEL org.opencontainers.image.title="gpuslice-guard" \
       org.opencontainers.image.description="The guard of gpuslice, which holds a pod to its slice of an NVIDIA GPU"
 ARG TARGETPLATFORM
-COPY bin/$TARGETPLATFORM/gpuslice-guard bin/$TARGETPLATFORM/gpuslice-exec bin/$TARGETPLATFORM/gpuslice-prove /
+COPY bin/$TARGETPLATFORM/gpuslice-guard bin/$TARGETPLATFORM/gpuslice-exec /
+COPY bin/$TARGETPLATFORM/gpuslice-prove /
 RUN ["/gpuslice-exec", "/gpuslice-guard", "--version"]
-RUN ["/gpuslice-prove", "--version"]
 ENTRYPOINT ["/gpuslice-guard"]
 
 FROM libc AS agent

@@ -122,7 +122,7 @@ functions: ## how many functions of the project answer one review of a pod: an e
 	go run $(GOFLAGS) -cover -covermode=atomic -coverpkg=github.com/gpuslice/gpuslice/... ./test/functions
 
 removal: ## each wing (test/removal/wings) comes off: what remains builds and passes its unit tests
-	test/removal/removal.sh
+	$(COMPILE) test/removal/removal.sh
 
 programs: ## build all that test-apiserver and e2e run: as cluster, and cert-manager, Prometheus, containerd, runc, NVIDIA's plugin
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null

@@ -109,8 +109,11 @@ func TestImages(t *testing.T) {
 	// buildah asks no registry for a base that is there.
 	b.run(t, "make", "images", "BUILDER="+b.program, "VERSION="+version, "BUILDFLAGS=--pull-never")
 	for name, programs := range map[string][]string{
-		"webhook": {"gpuslice-webhook"}, "guard": {"gpuslice-guard", "gpuslice-exec", "gpuslice-prove"},
-		"agent": {"gpuslice-agent"}, "cli": {"gpuslice"},
+		"webhook": {"gpuslice-webhook"}, "agent": {"gpuslice-agent"}, "cli": {"gpuslice"},
+		"guard": {
+			"gpuslice-guard", "gpuslice-exec",
+			"gpuslice-prove",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := "gpuslice/" + name + ":" + version

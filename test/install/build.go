@@ -74,8 +74,11 @@ func Build(ctx context.Context, dir string) error {
 // images are gpuslice's, of the programs of Build in dir and this machine's C library.
 func images(dir string) (all []image.Image, err error) {
 	for name, programs := range map[string][]string{
-		"webhook": {"gpuslice-webhook"}, "guard": {"gpuslice-guard", "gpuslice-exec", "gpuslice-prove"},
-		"agent": {"gpuslice-agent"}, "cli": {"gpuslice"},
+		"webhook": {"gpuslice-webhook"}, "agent": {"gpuslice-agent"}, "cli": {"gpuslice"},
+		"guard": {
+			"gpuslice-guard", "gpuslice-exec",
+			"gpuslice-prove",
+		},
 	} {
 		i := image.Image{Name: "gpuslice/" + name + ":" + Tag, Entrypoint: []string{"/" + programs[0]}, User: "65532:65532",
 			Files: map[string]string{}}
