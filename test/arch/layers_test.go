@@ -147,6 +147,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 		"cmd/gpuslice/fleet/plan/snapshot",
 	},
 	{
+		"cmd/gpuslice/fleet/estimate",
 		"cmd/gpuslice/fleet/page",
 		"cmd/gpuslice/fleet/plan",
 		"cmd/gpuslice/fleet/recommend",

@@ -21,7 +21,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(program.New("gpuslice", StreamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list page plan policy init lint show test pools quota recommend render report resign snapshot top translate uninstall verify" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor estimate explain list page plan policy init lint show test pools quota recommend render report resign snapshot top translate uninstall verify" {
 		t.Errorf("commands: %s", got)
 	}
 }

@@ -5,6 +5,7 @@
 //	snapshot   the nodes, pools and pods of a cluster, in a file
 //	page       the same to look at
 //	recommend  the size of a workload's slice
+//	estimate   the slice for a model that has not run yet
 //	plan       how to divide the GPUs, and what that saves
 //	report     what namespaces held and used, and what it costs
 //
@@ -26,6 +27,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/estimate"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/page"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/plan"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/recommend"
@@ -36,5 +38,5 @@ import (
 
 // New returns the commands.
 func New(s cli.Streams) []*cobra.Command {
-	return []*cobra.Command{top.New(s), report.New(s), plan.New(s), recommend.New(s), snapshot.New(s), page.New(s)}
+	return []*cobra.Command{top.New(s), report.New(s), plan.New(s), recommend.New(s), estimate.New(s), snapshot.New(s), page.New(s)}
 }

@@ -19,7 +19,7 @@ var groups = []struct {
 	commands []string
 }{
 	{"See what runs:", []string{"list", "top", "explain", "pools", "quota", "page", "snapshot"}},
-	{"Try before you apply:", []string{"render", "policy", "recommend", "audit", "translate"}},
+	{"Try before you apply:", []string{"render", "policy", "recommend", "estimate", "audit", "translate"}},
 	{"Operate:", []string{"doctor", "verify", "report", "plan", "bypass", "resign", "uninstall"}},
 }
 

@@ -111,7 +111,7 @@ func TestRecommendOutput(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"web0", "web1"}, "over-requested", "sizes at 95% for the next 7d, from 40 workloads of namespace team-a (workloads: 2)"},
-		{[]string{"-n", "team-b"}, "takes-what-is-given", "--model"},
+		{[]string{"-n", "team-b"}, "takes-what-is-given", "gpuslice estimate"},
 		{[]string{"-n", "team-a", "web0", "-o", "patch"},
 			"kind: Deployment\nmetadata:\n  name: web0\n  namespace: team-a\nspec:\n  template:\n    metadata:\n      labels:\n        gpuslice.dev/memory: ", ""},
 		{[]string{"web0", "-o", "csv"}, "\nteam-a,web0,Deployment,main,1,672,", ""},
@@ -144,8 +144,8 @@ func TestRecommendErrors(t *testing.T) {
 		{[]string{"--from", path, "nobody"}, "none of the 44 workloads"},
 		{[]string{"--from", path + "x"}, "no such file"},
 		{[]string{"--from", path, "-o", "wide"}, "accepted"},
-		{[]string{"--model", "x", "web0"}, "takes no history"},
-		{[]string{"--model", "x", "-o", "patch"}, "is for histories"},
+		{[]string{"--model", "x"}, "gpuslice estimate DIRECTORY"},
+		{[]string{"--engine", "vllm", "--model", "x"}, "gpuslice estimate DIRECTORY"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			if _, _, err := execute(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -197,13 +197,6 @@ func TestRecommendFromPrometheus(t *testing.T) {
 	}
 	if _, _, err := execute(t, "--prometheus", "http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "query Prometheus") {
 		t.Errorf("error %v of a server that is away", err)
-	}
-}
-
-// TestHelpContext keeps the two meanings of --context apart.
-func TestHelpContext(t *testing.T) {
-	if _, _, err := execute(t, "--model", "x", "--context", "production"); err == nil || !strings.Contains(err.Error(), "number of tokens") {
-		t.Errorf("error %v", err)
 	}
 }
 

@@ -102,9 +102,9 @@ func adviceOf(v sizing.Verdict, r *history.Record, coverage float64) string {
 	switch v {
 	case sizing.TakesWhatIsGiven:
 		if r.EngineUse > 0 {
-			return fmt.Sprintf("its peak is its slice; of its own cache it used %.0f%% at most: see gpuslice recommend --model", 100*r.EngineUse)
+			return fmt.Sprintf("its peak is its slice; of its own cache it used %.0f%% at most: see gpuslice estimate", 100*r.EngineUse)
 		}
-		return "its peak may be what it was given: see gpuslice recommend --model, or limit the engine's share of memory"
+		return "its peak may be what it was given: see gpuslice estimate, or limit the engine's share of memory"
 	case sizing.Unknown:
 		return fmt.Sprintf("%g%% needs %d workloads with enough history", coverage, sizing.Needed(coverage/100))
 	case sizing.Idle:

@@ -1,4 +1,5 @@
-package recommend
+// Package estimate is the command that computes what an inference engine takes of a GPU for a model that has not run yet.
+package estimate
 
 import (
 	"errors"
@@ -7,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
@@ -18,38 +19,65 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// modelOptions are the flags of --model.
-type modelOptions struct {
-	path  string
-	serve enginememory.Run
+const long = `Estimate the slice for a language model that has not run yet, from its configuration: what an inference engine keeps on each GPU for weights,
+KV cache and itself, the slice that holds it, and the engine's flags for that slice. Nothing is downloaded. DIRECTORY has config.json and, if there
+is one, model.safetensors.index.json or model.safetensors, whose size counts more than what is computed. What the files leave out is assumed, and
+each assumption is printed. If no rule is known for the model's attention, there is no number for it, and no answer.
+
+All amounts are for one GPU; --tensor-parallel is how many GPUs divide the model.
+
+-o json prints {"apiVersion": "gpuslice.dev/v1", "kind": "ModelEstimate", ...} with weightsBytes, kvBytesPerToken, kvBytes, overheadBytes and
+sliceBytes (null: unknown), attention, flags, assumed and unknown ("": everything is known). kvBytesPerToken is of each token that the engine's
+log counts; kvBytes is the memory of --concurrency requests of --context tokens.`
+
+const example = `  # the slice for a model that is on this disk, for 16 requests of 8192 tokens at a time
+  gpuslice estimate /models/llama-3.1-8b --engine vllm --context 8192 --concurrency 16
+
+  # the same on two GPUs with a KV cache of 8 bits, for a program
+  gpuslice estimate config.json --tensor-parallel 2 --kv-dtype fp8 -o json`
+
+// options are the command's flags and its argument.
+type options struct {
+	path   string
+	serve  enginememory.Run
+	output cli.Output
 }
 
-func (o *modelOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.path, "model", "", "`DIRECTORY` of a model, or its config.json")
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "estimate DIRECTORY [flags]",
+		Short:   "Estimate the slice for a model that has not run yet",
+		Long:    long,
+		Example: example,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("name one directory of a model, or its config.json (%s --help)", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.path = args[0]
+			return o.run(s)
+		},
+	}
+	o.register(cmd.Flags())
+	o.output.Register(cmd, cli.YAML, cli.JSONPath)
+	return cmd
+}
+
+func (o *options) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.serve.Engine, "engine", enginememory.Engines()[0],
-		"`NAME` of the engine that serves --model: "+strings.Join(enginememory.Engines(), ", "))
-	flags.IntVar(&o.serve.Concurrency, "concurrency", 16, "`NUMBER` of requests to --model at a time")
-	flags.IntVar(&o.serve.TensorParallel, "tensor-parallel", 1, "`NUMBER` of GPUs that divide --model")
+		"`NAME` of the engine that serves the model: "+strings.Join(enginememory.Engines(), ", "))
+	flags.IntVar(&o.serve.Context, "context", 8192, "`NUMBER` of tokens of a request, prompt and answer")
+	flags.IntVar(&o.serve.Concurrency, "concurrency", 16, "`NUMBER` of requests at a time")
+	flags.IntVar(&o.serve.TensorParallel, "tensor-parallel", 1, "`NUMBER` of GPUs that divide the model")
 	flags.StringVar(&o.serve.DType, "dtype", "",
-		"`TYPE` of the weights of --model that are not quantized: bfloat16, float16, float32 (default: as config.json)")
+		"`TYPE` of the weights that are not quantized: bfloat16, float16, float32 (default: as config.json)")
 	flags.StringVar(&o.serve.KVDType, "kv-dtype", "",
-		"`TYPE` of the KV cache of --model, as its engine names it: fp8, fp8_e5m2, q8_0, ... (default: as the model)")
+		"`TYPE` of the KV cache, as the engine names it: fp8, fp8_e5m2, q8_0, ... (default: as the model)")
 }
-
-// parseContext reads --context, which names a context of the kubeconfig where there is no --model.
-func (o *modelOptions) parseContext(text string) (err error) {
-	if text == "" {
-		o.serve.Context = defaultContext
-		return nil
-	}
-	if o.serve.Context, err = strconv.Atoi(text); err != nil || o.serve.Context < 1 {
-		return fmt.Errorf("--context %q: with --model accepted: the number of tokens of a request, such as %d", text, defaultContext)
-	}
-	return nil
-}
-
-// defaultContext is how many tokens a request has.
-const defaultContext = 8192
 
 // modelEstimate is the document of -o json.
 type modelEstimate struct {
@@ -59,17 +87,17 @@ type modelEstimate struct {
 }
 
 // run prints an engine's memory for a model.
-func (o *modelOptions) run(s cli.Streams, output *cli.Output) error {
+func (o *options) run(s cli.Streams) error {
 	document, stored, err := o.read()
 	if err != nil {
-		return fmt.Errorf("--model %s: %w", o.path, err)
+		return fmt.Errorf("%s: %w", o.path, err)
 	}
 	e, err := enginememory.New(document, stored, o.serve)
 	if err != nil {
-		return fmt.Errorf("--model %s: %w", o.path, err)
+		return fmt.Errorf("%s: %w", o.path, err)
 	}
 	answer := cli.Answer{Document: modelEstimate{config.APIVersion, "ModelEstimate", e}, Page: func() *cli.Page { return o.page(e) }}
-	if err := output.Print(s.Out, answer); err != nil {
+	if err := o.output.Print(s.Out, answer); err != nil {
 		return err
 	}
 	tally := cli.Tally{}
@@ -81,7 +109,7 @@ func (o *modelOptions) run(s cli.Streams, output *cli.Output) error {
 }
 
 // page is the answer for people.
-func (o *modelOptions) page(e *enginememory.Estimate) *cli.Page {
+func (o *options) page(e *enginememory.Estimate) *cli.Page {
 	page := &cli.Page{}
 	where := "on one GPU"
 	if n := o.serve.TensorParallel; n > 1 {
@@ -118,7 +146,7 @@ func amount(bytes *int64) string {
 }
 
 // read reads config.json and the files beside it in a model's directory.
-func (o *modelOptions) read() (document []byte, stored enginememory.Stored, err error) {
+func (o *options) read() (document []byte, stored enginememory.Stored, err error) {
 	path := o.path
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
