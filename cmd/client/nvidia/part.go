@@ -24,6 +24,7 @@ const (
 	FeatureDiscovery = "GPU feature discovery"
 	ContainerToolkit = "container toolkit"
 	MIGManager       = "MIG manager"
+	Validator        = "GPU Operator's validator"
 	OwnMPSDaemon     = "MPS control daemon of your own"
 	OtherSoftware    = ""
 )
@@ -38,6 +39,8 @@ func PartOf(d *appsv1.DaemonSet) string {
 			return OwnMPSDaemon
 		case strings.Contains(command+c.Image, "mig-manager"):
 			return MIGManager
+		case strings.Contains(c.Name, "nvidia-operator-validator"):
+			return Validator
 		case strings.Contains(command, "mps-control-daemon"):
 			return MPSDaemon
 		case strings.Contains(command, "gpu-feature-discovery"):
