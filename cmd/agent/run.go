@@ -31,10 +31,6 @@ import (
 // guardedPods is how many pods of a node the agent guards: more than any kubelet runs.
 const guardedPods = 1024
 
-// errDriverUpdated ends the agent: its container has the old library for as long
-// as it runs.
-var errDriverUpdated = errors.New("the driver was updated under the agent: it is started again with the new library")
-
 // run enforces the slices of the node's pods until ctx is done.
 func run(ctx context.Context, o options, stderr io.Writer) error {
 	config, err := component.FindServer(o.kubeconfig, "gpuslice-agent/"+version, 5, 20) // Events and a Lease
@@ -92,8 +88,8 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
 	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Idle: use.Idle, Daemons: func() []mps.Daemon { return o.daemons() },
 		Reader: timed{driver, samples, func() {
-			if driver.Updated() {
-				stop(errDriverUpdated)
+			if ended := driver.Ended(); ended != nil {
+				stop(ended)
 			}
 		}},
 		Reporter: reports}

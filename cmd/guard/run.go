@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -51,19 +52,20 @@ func run(ctx context.Context, o options, p process) int {
 	servers.Go(func() { r.watchIntruders(ctx, &proc.Intruders{Table: table, DryRun: l.DryRun}) })
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
 		Sampler: timedSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
-			if driver.Updated() || r.probes.isOverdue() {
+			if driver.Ended() != nil || r.probes.isOverdue() {
 				stop()
 			}
 		}}}
 	g.Run(ctx)
 	stop()
 	servers.Wait()
-	if driver.Updated() {
-		r.probes.enqueue("the driver was updated under the guard: it is started again with the new library")
+	ended := driver.Ended()
+	if ended != nil {
+		r.probes.enqueue(ended.Error())
 	}
 	writeTerminationMessage(o, p, r.probes.unreported())
-	log.Info("stopped", "driverUpdated", driver.Updated(), "messagesOverdue", r.probes.isOverdue())
-	if driver.Updated() {
+	log.Info("stopped", "driverUpdated", errors.Is(ended, gpu.ErrUpdated), "cutOff", errors.Is(ended, gpu.ErrCutOff), "messagesOverdue", r.probes.isOverdue())
+	if ended != nil {
 		return exitFailed
 	}
 	return exitOK

@@ -96,24 +96,42 @@ func (d *Driver) openDevice(index int, known []*device) ([]*device, error) {
 	if ret != nvml.SUCCESS {
 		return nil, failure(fmt.Sprintf("open device %d", index), ret)
 	}
-	handles := []nvml.Device{handle}
-	instances, mig, err := d.instances(handle)
+	places, mig, err := d.instances(handle)
 	if err != nil {
 		return nil, err
 	}
-	if mig {
-		handles = instances
+	if !mig {
+		dev, err := d.describe(handle, index, known)
+		return []*device{dev}, err
 	}
+	before := slices.ContainsFunc(known, func(dev *device) bool { return dev.index == index })
 	var opened []*device
-	for _, h := range handles {
-		dev, err := d.describe(h, index, known)
-		if err != nil {
+	for i := range places {
+		dev, err := d.openInstance(handle, index, i, known)
+		if err != nil && before {
 			return nil, err
 		}
-		dev.instance = mig
-		opened = append(opened, dev)
+		if err != nil {
+			dev = &device{index: index, id: fmt.Sprintf("instance %d of device %d", i, index), missing: err}
+		}
+		if dev != nil {
+			dev.instance = true
+			opened = append(opened, dev)
+		}
 	}
 	return opened, nil
+}
+
+// openInstance opens the MIG instance in a place of a device; nil: the place is empty.
+func (d *Driver) openInstance(parent nvml.Device, index, place int, known []*device) (*device, error) {
+	h, ret := parent.GetMigDeviceHandleByIndex(place)
+	switch ret {
+	case nvml.SUCCESS:
+		return d.describe(h, index, known)
+	case nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT: // as NVIDIA's go-nvlib reads them
+		return nil, nil
+	}
+	return nil, failure(fmt.Sprintf("open instance %d of device %d", place, index), ret)
 }
 
 // lost returns the device with that index as it was known, which fails with its
@@ -126,27 +144,18 @@ func lost(index int, err error, known []*device) []*device {
 	return []*device{{index: index, id: fmt.Sprintf("device %d", index), missing: err}}
 }
 
-// instances returns the MIG instances of a device, and whether MIG is on.
-func (d *Driver) instances(parent nvml.Device) ([]nvml.Device, bool, error) {
+// instances returns how many MIG instances a device has place for, and whether MIG is on.
+func (d *Driver) instances(parent nvml.Device) (places int, mig bool, err error) {
 	// Drivers from before MIG lack these functions.
 	if !d.has["nvmlDeviceGetMigMode"] || !d.has["nvmlDeviceGetMaxMigDeviceCount"] || !d.has["nvmlDeviceGetMigDeviceHandleByIndex"] {
-		return nil, false, nil
+		return 0, false, nil
 	}
 	mode, _, ret := parent.GetMigMode()
 	if ret != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
-		return nil, false, nil
+		return 0, false, nil
 	}
-	most, ret := parent.GetMaxMigDeviceCount()
-	if ret != nvml.SUCCESS {
-		return nil, true, failure("count MIG instances", ret)
-	}
-	var found []nvml.Device
-	for i := range most {
-		if h, ret := parent.GetMigDeviceHandleByIndex(i); ret == nvml.SUCCESS {
-			found = append(found, h)
-		}
-	}
-	return found, true, nil
+	places, ret = parent.GetMaxMigDeviceCount()
+	return places, true, failure("count MIG instances", ret)
 }
 
 // describe returns a device, with its former list.

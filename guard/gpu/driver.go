@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,6 +51,8 @@ type Driver struct {
 
 	stale   atomic.Bool // the handles are to be opened again
 	updated atomic.Bool
+	since   atomic.Pointer[time.Time] // every device has answered with an unknown error since then; nil: not now
+	patient time.Duration             // with such errors
 }
 
 // device is one device or MIG instance, and its last list, which belongs to the
@@ -78,7 +81,7 @@ func New(o Options) *Driver {
 	if o.Library != "" {
 		options = append(options, nvml.WithLibraryPath(o.Library))
 	}
-	return &Driver{options: o, watchdog: newWatchdog(o.Limit), library: nvml.New(options...), slots: map[int]*watchdog{}}
+	return &Driver{options: o, watchdog: newWatchdog(o.Limit), library: nvml.New(options...), slots: map[int]*watchdog{}, patient: time.Minute}
 }
 
 // functions are those beyond the first release that the guard may call, each
@@ -183,6 +186,32 @@ func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 	return facts, nil
 }
 
-// Updated reports whether the driver was replaced while its library was in use.
-// The container has the old library for as long as it runs.
-func (d *Driver) Updated() bool { return d.updated.Load() }
+// Errors that only a new container cures.
+var (
+	ErrUpdated = errors.New("the driver was updated under the guard: it is started again with the new library")
+	// ErrCutOff is what a container has whose devices were taken from its cgroup (NVIDIA/nvidia-docker issue 1730).
+	ErrCutOff = errors.New("every call of NVML answers Unknown Error, as after systemctl daemon-reload took the devices from the container: " +
+		"the guard is started again in a new one")
+)
+
+// Ended returns the error that ends the guard, ErrUpdated or ErrCutOff, since it reads no device again in this container; nil: there
+// is none.
+func (d *Driver) Ended() error {
+	if d.updated.Load() {
+		return ErrUpdated
+	}
+	if since := d.since.Load(); since != nil && time.Since(*since) >= d.patient {
+		return ErrCutOff
+	}
+	return nil
+}
+
+// note keeps since when every reading has failed with an unknown error.
+func (d *Driver) note(unknown bool) {
+	if !unknown {
+		d.since.Store(nil)
+		return
+	}
+	now := time.Now()
+	d.since.CompareAndSwap(nil, &now)
+}

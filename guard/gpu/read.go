@@ -34,12 +34,13 @@ type list struct {
 func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
 	devices, err := d.known(ctx)
 	if err != nil {
+		d.note(errors.Is(err, nvml.ERROR_UNKNOWN))
 		return nil, err
 	}
 	unsupported := d.Unsupported(d.version)
 	read := make([]guard.Device, 0, len(devices))
-	hung := 0
-	for i, r := range ask(ctx, d, reading, devices, func(dev *device, late bool) (guard.Device, error) {
+	hung, unknown := 0, 0
+	for i, r := range ask(ctx, d, reading, devices, func(dev *device, late bool) (result, error) {
 		if late { // its list would be older than the sample that it comes with
 			dev.last = list{}
 			defer func() { dev.last = list{} }()
@@ -48,14 +49,24 @@ func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device
 	}) {
 		if err = r.err; err != nil {
 			hung++
-			r.value = guard.Device{ID: devices[i].id, Model: devices[i].name, Fault: err.Error()}
+			r.value = result{Device: guard.Device{ID: devices[i].id, Model: devices[i].name, Fault: err.Error()}}
 		}
-		read = append(read, r.value)
+		if errors.Is(r.value.cause, nvml.ERROR_UNKNOWN) {
+			unknown++
+		}
+		read = append(read, r.value.Device)
 	}
+	d.note(unknown == len(devices))
 	if hung == len(devices) {
 		return nil, err
 	}
 	return read, nil
+}
+
+// result is a device as it was read, and the cause of its fault; nil: the driver reported none.
+type result struct {
+	guard.Device
+	cause error
 }
 
 // answer is the result of a call of one device.
@@ -107,7 +118,7 @@ func (d *Driver) slot(index int) *watchdog {
 }
 
 // read reads one device. A failure is the fault of that device alone.
-func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) guard.Device {
+func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) result {
 	seen := guard.Device{ID: dev.id, Model: dev.name, Fault: unsupported}
 	total, used, err := d.total(dev)
 	if err != nil {
@@ -115,7 +126,7 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 	}
 	seen.TotalBytes, seen.UsedBytes = total, used
 	if unsupported != "" {
-		return seen
+		return result{Device: seen}
 	}
 	if dev.due(used, total == 0, maxAge) {
 		began := d.options.Now()
@@ -132,17 +143,17 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 	}
 	seen.Listed, seen.AsOf = dev.last.at, dev.last.asOf
 	seen.Processes = slices.Clone(dev.last.processes)
-	return seen
+	return result{Device: seen}
 }
 
 // fail returns a device with the reason why it could not be read.
-func (d *Driver) fail(seen guard.Device, err error) guard.Device {
+func (d *Driver) fail(seen guard.Device, err error) result {
 	seen.Fault = err.Error()
 	d.stale.Store(true)
 	if errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH) {
 		d.updated.Store(true)
 	}
-	return seen
+	return result{seen, err}
 }
 
 // due reports whether the device's processes are to be listed again.

@@ -1,12 +1,15 @@
 package gpu
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -153,12 +156,74 @@ func TestReadDeviceLostFromTheStart(t *testing.T) {
 func TestReadAfterDriverUpdate(t *testing.T) {
 	n := newNode(t, fakegpu.Config{})
 	d := driver(t, Options{})
-	if readDevices(t, d, 0); d.Updated() {
+	if readDevices(t, d, 0); d.Ended() != nil {
 		t.Error("updated before it was")
 	}
 	n.configure(fakegpu.Config{Fault: failing("LIB_RM_VERSION_MISMATCH", "*")})
-	if readDevices(t, d, 0); !d.Updated() {
+	if readDevices(t, d, 0); !errors.Is(d.Ended(), ErrUpdated) {
 		t.Error("not updated")
+	}
+}
+
+// TestReadAfterDevicesWereCutOff: systemctl daemon-reload can take the devices from a running container (NVIDIA/nvidia-docker 1730).
+func TestReadAfterDevicesWereCutOff(t *testing.T) {
+	for name, c := range map[string]fakegpu.Config{
+		"later":        {Devices: 2, Fault: failing("UNKNOWN", "*")},
+		"at the start": {Fault: failing("UNKNOWN", "nvmlInit*")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, fakegpu.Config{Devices: 2})
+			d := driver(t, Options{})
+			if name == "later" {
+				readDevices(t, d, 0)
+			}
+			n.configure(c)
+			_, _ = d.Read(t.Context(), 0)
+			if err := d.Ended(); err != nil {
+				t.Errorf("at once: %v", err)
+			}
+			if d.patient = 0; !errors.Is(d.Ended(), ErrCutOff) {
+				t.Errorf("after some time: %v", d.Ended())
+			}
+			n.configure(fakegpu.Config{Devices: 2})
+			if readDevices(t, d, 0); d.Ended() != nil {
+				t.Errorf("after it came back: %v", d.Ended())
+			}
+		})
+	}
+	t.Run("one of two", func(t *testing.T) {
+		newNode(t, fakegpu.Config{Devices: 2, On: map[int]fakegpu.Fault{1: failing("UNKNOWN", "nvmlDeviceGetMemoryInfo*")}})
+		d := driver(t, Options{})
+		d.patient = 0
+		if readDevices(t, d, 0); d.Ended() != nil {
+			t.Error(d.Ended())
+		}
+	})
+}
+
+// TestReadInstanceThatDoesNotOpen: go-nvml issue 60.
+func TestReadInstanceThatDoesNotOpen(t *testing.T) {
+	for _, answer := range []string{"GPU_IS_LOST", "UNKNOWN", "NO_PERMISSION"} {
+		t.Run(answer, func(t *testing.T) {
+			c := fakegpu.Config{Devices: 2, Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}}
+			mig := fakegpu.Fault{Memory: 40 * fakegpu.GiB, MIG: []string{"1g.10gb", "1g.10gb"}}
+			bad := mig
+			bad.Fail = []fakegpu.Fail{{Call: "nvmlDeviceGetMigDeviceHandleByIndex", Return: answer}}
+			c.On = map[int]fakegpu.Fault{1: bad}
+			n := newNode(t, c)
+			d := driver(t, Options{})
+			devices := readDevices(t, d, 0)
+			if len(devices) < 2 || devices[0].Fault != "" || devices[1].ID != "instance 0 of device 1" ||
+				!strings.Contains(devices[1].Fault, "open instance 0 of device 1: ") {
+				t.Errorf("%s", n.short(devices))
+			}
+			c.On = map[int]fakegpu.Fault{1: mig}
+			n.configure(c)
+			d.foundAt = time.Time{}
+			if devices = readDevices(t, d, 0); len(devices) != 3 || slices.ContainsFunc(devices, func(d guard.Device) bool { return d.Fault != "" }) {
+				t.Errorf("after it came back: %s", n.short(devices))
+			}
+		})
 	}
 }
 

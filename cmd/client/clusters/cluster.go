@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +103,21 @@ func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
 		keep(&c.claims.Templates, key, &template.Spec.Spec)
 		return err
 	}
+	return nil
+}
+
+// AddLimitRange keeps a LimitRange of a file, in the place of the cluster's of that name. Other objects are left out.
+func (c *Cluster) AddLimitRange(o manifest.Object, namespace string) error {
+	if o.Kind != "LimitRange" || o.APIVersion != corev1.SchemeGroupVersion.String() {
+		return nil
+	}
+	r, err := decode[corev1.LimitRange](o)
+	if err != nil {
+		return err
+	}
+	namespace = cmp.Or(o.Namespace, namespace)
+	others := slices.DeleteFunc(slices.Clone(c.ranges[namespace]), func(other *corev1.LimitRange) bool { return other.Name == r.Name })
+	keep(&c.ranges, namespace, append(others, r))
 	return nil
 }
 

@@ -4,6 +4,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,11 +33,11 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 	}
 	all := &Results{Cluster: e.Cluster}
 	documents := r.Documents(f.Filenames, manifest.MaxManifest)
-	for _, d := range documents { // namespaces and claims stand beside the pods that name them, or after them
+	for _, d := range documents { // namespaces, claims and LimitRanges stand beside the pods that name them, or after them
 		objects, _ := d.Objects()
 		for _, o := range objects {
 			e.Cluster.AddNamespace(o)
-			if err := e.Cluster.AddClaim(o, e.namespace); err != nil {
+			if err := errors.Join(e.Cluster.AddClaim(o, e.namespace), e.Cluster.AddLimitRange(o, e.namespace)); err != nil {
 				all.fail(manifest.Error{At: o.At, Err: err})
 				fmt.Fprintln(s.Err, err)
 			}

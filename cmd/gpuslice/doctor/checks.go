@@ -30,6 +30,7 @@ func cluster() []check {
 		{"outage-claims", checkOutageClaims},
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
+		{"held-twice", checkHeldTwice},
 		{"unclaimable-devices", checkUnclaimableDevices},
 		{"claim-amounts", checkClaimAmounts},
 		{"waiting-claims", checkWaitingClaims},

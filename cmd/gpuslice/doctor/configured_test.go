@@ -109,8 +109,10 @@ func apiServerPod(plugins string) string {
 		"spec: {containers: [{name: a, command: [kube-apiserver, '--enable-admission-plugins=" + plugins + "']}]}}"
 }
 
-func limitRange(item string) string {
-	return "{apiVersion: v1, kind: LimitRange, metadata: {name: limits, namespace: a}, spec: {limits: [{type: Container, " + item + "}]}}"
+func limitRange(item string) string { return limitRangeOf("Container", item) }
+
+func limitRangeOf(kind, item string) string {
+	return "{apiVersion: v1, kind: LimitRange, metadata: {name: limits, namespace: a}, spec: {limits: [{type: " + kind + ", " + item + "}]}}"
 }
 
 func mpsOf(replicas int) string {
@@ -223,6 +225,13 @@ func configuredRows() []row {
 		{"a T4 in 4", sharedIn("t4-plain-old-driver", "time-slicing", 4), "replica-size", "", ""},
 		{"replicas that nobody has", []change{l4, noPods}, "unused-replicas", Note, "no pod has a replica of pool l4-time-slicing-4"},
 		{"replicas that a pod has", []change{l4, noPods, holds("l4-1", "nvidia.com/gpu.shared")}, "unused-replicas", "", ""},
+		{"a GPU that a pod has under a name that was changed", []change{l4, noPods, holds("l4-1", "nvidia.com/gpu")},
+			"held-twice", Problem, "offered again under another name"},
+		{"an instance that a pod has under a name that was changed", []change{l4, noPods, holds("l4-1", "nvidia.com/mig-1g.10gb")},
+			"held-twice", Problem, "offered again under another name"},
+		{"a GPU that a pod has under its name", []change{l4, noPods, holds("l4-1", "nvidia.com/gpu.shared")}, "held-twice", "", ""},
+		{"a GPU that a pod waits for", []change{l4, noPods, holds("", "nvidia.com/gpu")}, "held-twice", "", ""},
+		{"a network card that a pod has", []change{l4, noPods, holds("l4-1", "nvidia.com/hostdev")}, "held-twice", "", ""},
 		{"replicas that a pod waits for", []change{l4, noPods, holds("", "nvidia.com/gpu.shared")}, "unused-replicas", "", ""},
 		{"replicas, and pods are not known", []change{l4}, "unused-replicas", "", ""},
 		{"replicas, and some pods are not known", []change{l4, noPods, unreadPods}, "unused-replicas", "", ""},
@@ -384,6 +393,12 @@ func configuredRows() []row {
 			"limit-ranges", "", ""},
 		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))},
 			"limit-ranges", Problem, "gives a GPU"},
+		{"a LimitRange of pods below the guard", []change{team(""), written(limitRangeOf("Pod", "max: {memory: 32Mi}"))},
+			"limit-ranges", Problem, "leaves no room for the guard"},
+		{"a LimitRange of pods beside the guard", []change{team(""), written(limitRangeOf("Pod", "max: {memory: 8Gi}"))}, "limit-ranges", "", ""},
+		{"a LimitRange of pods' GPUs", []change{team(""), written(limitRangeOf("Pod", "max: {nvidia.com/gpu: 4}"))},
+			"limit-ranges", Problem, "limits a GPU of a pod"},
+		{"a LimitRange of volumes", []change{team(""), written(limitRangeOf("PersistentVolumeClaim", "max: {storage: 1Mi}"))}, "limit-ranges", "", ""},
 		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
 		{"a strict namespace in another case", []change{labeled("gpuslice.dev/enforce", "Strict")}, "namespace-labels", Warning, "has no effect"},
 		{"a bypass that is none", []change{labeled("gpuslice.dev/bypass", "yes")}, "namespace-labels", Warning, "has no effect"},
