@@ -1,5 +1,6 @@
 // Package client has no code: the packages below it are what commands share. They import in one direction, lowest first:
 //
+//	problem     errors about documents, and the places that they name
 //	cli         streams, exit codes, flags, formats, tables, colours
 //	kube        the API server
 //	manifest    files -> objects, pod templates, policies

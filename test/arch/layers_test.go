@@ -108,6 +108,7 @@ var webhookLayers = layers{"webhook", [][]string{
 
 // clientLayers go from what every command shares up to what a command does with a cluster.
 var clientLayers = layers{"cmd/client", [][]string{
+	{"cmd/client/problem"},
 	{"cmd/client/cli"},
 	{
 		"cmd/client/freememory",

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
 // Exit codes, the same for every command. ExitHelp describes them for users.
@@ -23,8 +25,8 @@ const ExitHelp = `Exit codes, the same for every command:
   4  no problem, but at least one warning ("policy lint", "doctor" and "verify" look for warnings)
 If several apply to one run, the first of 1, 2, 3 and 4 counts.`
 
-// ErrInternal marks errors that no input should be able to cause.
-var ErrInternal = errors.New("internal error, please report it together with the document")
+// ErrInternal is problem.ErrInternal.
+var ErrInternal = problem.ErrInternal
 
 // ExitError ends a command with a code after everything was already printed.
 type ExitError int

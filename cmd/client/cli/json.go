@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
@@ -23,18 +24,11 @@ func NewList[T any](kind string, items []T, errors ...Error) List[T] {
 	return List[T]{APIVersion: config.APIVersion, Kind: kind, Items: NonNil(items), Errors: NonNil(errors)}
 }
 
-// Place is where an object stands in the input.
-type Place struct {
-	Source   string `json:"source"`
-	Document int    `json:"document,omitempty"` // from 1
-	Item     int    `json:"item,omitempty"`     // of a list, from 1
-}
-
-// Error is a document that could not be answered.
-type Error struct {
-	Place
-	Message string `json:"message"`
-}
+// Place and Error are printed as they are read.
+type (
+	Place = problem.Place
+	Error = problem.Error
+)
 
 // NonNil returns list, never nil: readers of JSON need not expect null.
 func NonNil[T any](list []T) []T {

@@ -8,7 +8,7 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
 // contextLines stand around each change of a diff.
@@ -20,7 +20,7 @@ func Diff(o Object, after json.RawMessage, how string) (string, error) {
 	for i, raw := range []json.RawMessage{o.Raw, after} {
 		text, err := yaml.JSONToYAML(raw)
 		if err != nil {
-			return "", fmt.Errorf("%w: print %s: %w", cli.ErrInternal, o, err)
+			return "", fmt.Errorf("%w: print %s: %w", problem.ErrInternal, o, err)
 		}
 		texts[i] = text
 	}

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
 // Source is where an object stands in the input.
@@ -36,8 +36,8 @@ func (s Source) String() string {
 }
 
 // Place is s as -o json prints it.
-func (s Source) Place() cli.Place {
-	return cli.Place{Source: s.File, Document: s.Document, Item: s.Item}
+func (s Source) Place() problem.Place {
+	return problem.Place{Source: s.File, Document: s.Document, Item: s.Item}
 }
 
 // Document is one document of a file.
@@ -62,10 +62,10 @@ func (e Error) Error() string { return e.At.String() + ": " + e.Err.Error() }
 func (e Error) Unwrap() error { return e.Err }
 
 // Printed are errors as -o json prints them.
-func Printed(errors []Error) []cli.Error {
-	printed := []cli.Error{}
+func Printed(errors []Error) []problem.Error {
+	printed := []problem.Error{}
 	for _, e := range errors {
-		printed = append(printed, cli.Error{Place: e.At.Place(), Message: e.Err.Error()})
+		printed = append(printed, problem.Error{Place: e.At.Place(), Message: e.Err.Error()})
 	}
 	return printed
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
@@ -194,7 +194,7 @@ func FromCluster(apiVersion, kind string, o metav1.Object) (Object, error) {
 	o.SetManagedFields(nil)
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return Object{}, fmt.Errorf("%w: encode %s %s: %w", cli.ErrInternal, kind, o.GetName(), err)
+		return Object{}, fmt.Errorf("%w: encode %s %s: %w", problem.ErrInternal, kind, o.GetName(), err)
 	}
 	return Object{
 		At: Source{File: "cluster"}, APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(),

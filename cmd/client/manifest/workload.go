@@ -9,7 +9,7 @@ import (
 	patch "github.com/evanphx/json-patch/v5"
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
 // Template is the pod template of a workload.
@@ -128,15 +128,15 @@ func Patch(raw json.RawMessage, ops []jsonpatch.Operation) (json.RawMessage, err
 	}
 	text, err := json.Marshal(ops)
 	if err != nil {
-		return nil, fmt.Errorf("%w: encode patch: %w", cli.ErrInternal, err)
+		return nil, fmt.Errorf("%w: encode patch: %w", problem.ErrInternal, err)
 	}
 	decoded, err := patch.DecodePatch(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: read patch: %w", cli.ErrInternal, err)
+		return nil, fmt.Errorf("%w: read patch: %w", problem.ErrInternal, err)
 	}
 	after, err := decoded.Apply(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: apply patch: %w", cli.ErrInternal, err)
+		return nil, fmt.Errorf("%w: apply patch: %w", problem.ErrInternal, err)
 	}
 	return after, nil
 }
