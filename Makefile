@@ -48,8 +48,8 @@ images: ## build the container images by docker, podman or buildah, and push the
 	  $(if $(REGISTRY),$(builder) push "$$name";) done
 
 run: ## show it in a minute: a pod goes past its slice, pods come out in slices (V=1 diffs, POD=my.yaml yours, CLUSTER=1 on a real node, KEEP=1 leaves it up)
-	$(COMPILE) go build $(GOFLAGS) -ldflags "-s -w" -o bin/demo ./test/demo
-	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(V),-v) $(if $(CLUSTER),-cluster) $(if $(KEEP),-keep)
+	$(COMPILE) go build $(GOFLAGS) -ldflags "-s -w" -o bin/demo ./test/demo/$(if $(or $(CLUSTER),$(KEEP)),node,run)
+	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(V),-v) $(if $(KEEP),-keep)
 
 # Compiled first, with a line for each 100 packages: go test is silent until its first package is done. Without vet, which would
 # read each of those packages once more: "make lint" runs all of it.

@@ -1,81 +1,75 @@
-package main
+package demo
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
 )
 
-// answers shows the webhook's answers to the samples, a line each.
-func answers(ctx context.Context, o options, p programs, dir string, pods []sample, w io.Writer) (unexpected int, err error) {
-	samples, err := sampleWorld(pods)
+// answers shows what becomes of the samples, a line each.
+func answers(o Options, pods []Sample, w io.Writer) (unexpected int, err error) {
+	known, err := sampleWorld()
 	if err != nil {
 		return 0, err
 	}
-	a, err := ask(ctx, p.webhook, dir, samples)
+	published, err := sharedByMemory()
 	if err != nil {
 		return 0, err
 	}
-	defer a.stop()
-	fmt.Fprintf(w, "\n=== %d pods, and what the webhook answers to each\n\n", len(pods))
+	fmt.Fprintf(w, "\n=== %d pods, and what gpuslice decides about each\n\n", len(pods))
 	var claimed claimTotals
 	for _, s := range pods {
-		got, err := a.answer(ctx, o, s, &claimed, w)
+		got, err := known.answer(o, s, &claimed, w)
 		if err != nil {
-			return unexpected, fmt.Errorf("pod %s: %w", s.pod.GetName(), err)
+			return unexpected, fmt.Errorf("pod %s: %w", s.Pod.GetName(), err)
 		}
-		if s.expect != "" && !strings.HasPrefix(got, s.expect) {
+		if s.Expect != "" && !strings.HasPrefix(got, s.Expect) {
 			unexpected++
-			fmt.Fprintf(w, "    UNEXPECTED: it came out %s, its file expects %s\n", got, s.expect)
+			fmt.Fprintf(w, "    UNEXPECTED: it came out %s, its file expects %s\n", got, s.Expect)
 		}
 	}
-	if o.pod == "" {
-		claimed.print(samples.published, w)
+	if o.Pod == "" {
+		claimed.print(published, w)
 	}
 	return unexpected, nil
 }
 
 // answer prints the answer to one sample, and returns it in the words of a sample's expect.
-func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claimTotals, w io.Writer) (string, error) {
-	answer, err := a.Create(ctx, s.pod)
+func (k *world) answer(o Options, s Sample, claimed *claimTotals, w io.Writer) (string, error) {
+	answer, err := k.create(s.Pod)
 	if err != nil {
 		return "", err
 	}
-	name := fmt.Sprintf("%-22s", s.pod.GetName())
-	warned := &warnings{answer.Warnings}
-	if answer.Denied != nil {
-		fmt.Fprintf(w, "%s denied: %s\n", name, answer.Denied.Message)
-		warned.print(w)
-		return deniedAs(*answer.Denied), nil
+	name := fmt.Sprintf("%-22s", s.Pod.GetName())
+	if answer.pod == nil {
+		fmt.Fprintf(w, "%s denied: %s\n", name, answer.denied.Message())
+		PrintWarnings(answer.warnings, w)
+		return "denied " + answer.denied.Reason(), nil
 	}
-	if err := a.server.Put(answer.Pod); err != nil { // it counts in its namespace's quota
-		return "", err
-	}
-	planned, err := plannedOf(answer.Pod)
+	planned, err := PlannedOf(answer.pod)
 	if err != nil {
 		return "", err
 	}
 	if planned == nil {
-		fmt.Fprintf(w, "%s unchanged: %s\n", name, s.title)
-		warned.print(w)
+		fmt.Fprintf(w, "%s unchanged: %s\n", name, s.Title)
+		PrintWarnings(answer.warnings, w)
 		return "unchanged", nil
 	}
 	var containers []string
 	for _, c := range planned.Containers {
 		containers = append(containers, c.Memory+" held by "+tierList(c.Tiers))
 	}
-	also, err := claimed.add(answer.Pod)
+	also, err := claimed.add(answer.pod)
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintf(w, "%s %s: %s%s\n", name, planned.Pool, strings.Join(containers, "; "), also)
-	warned.print(w)
-	if o.verbose {
-		if err := diff(s.pod, answer.Pod, w); err != nil {
+	PrintWarnings(answer.warnings, w)
+	if o.Verbose {
+		if err := Diff(s.Pod, answer.pod, w); err != nil {
 			return "", err
 		}
-		printPlanned(*planned, w)
+		PrintPlanned(*planned, w)
 	}
 	return "mutated " + string(planned.Strategy), nil
 }

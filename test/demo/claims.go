@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -46,6 +46,6 @@ func (c *claimTotals) add(object *unstructured.Unstructured) (text string, err e
 func (c *claimTotals) print(published pools.Source, w io.Writer) {
 	device := published.Slices[0].Spec.Devices[0]
 	memory := device.Capacity["memory"].Value
-	fmt.Fprintf(w, "\n%d claims of unequal sizes: %s of the %s of one device. Real are the webhook and its answers; the ResourceSlices are documents, and no scheduler runs.\n",
+	fmt.Fprintf(w, "\n%d claims of unequal sizes: %s of the %s of one device. The decisions are real; the ResourceSlices are documents, and neither a webhook nor a scheduler runs.\n",
 		c.count, c.total.String(), memory.String())
 }

@@ -1,6 +1,4 @@
-// Command demo shows the main job on something real. Without more it runs the webhook, the guard and two tenants as processes of
-// this machine: the webhook answers reviews of pods over TLS, and the guard ends the tenant that goes past its slice on a simulated
-// driver while its neighbour notices nothing. On a cluster it starts a Kubernetes API server and, where the machine can have one, a
-// node with a simulated GPU (package test/cluster), installs gpuslice from its own manifests, and shows the same. It ends with 1
-// when anything turns out otherwise than expected.
-package main
+// Package demo shows the main job on something real, as processes of this machine: the guard ends the tenant that goes past its slice
+// on a simulated driver while its neighbor notices nothing, and sample pods are decided by the packages that the webhook decides by
+// (policies), in this process. It links neither a cluster nor a client of one: package node does, and shows the same there.
+package demo

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"flag"
@@ -48,7 +48,7 @@ func checkRecording(t *testing.T, printed string) {
 	for _, line := range looseLines(string(recorded)) {
 		story := strings.HasPrefix(line, "Ns ") || strings.HasPrefix(line, "=== Two pods")
 		if !strings.Contains(now, line) && (compiler == nil || !story) {
-			t.Errorf("recorded and not printed (go test ./test/demo -run TestQuick -update records again): %s", line)
+			t.Errorf("recorded and not printed (go test ./test/demo -run TestLocal -update records again): %s", line)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -17,31 +17,33 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 //go:embed pods/*.yaml policies/*.yaml node/*.yaml
 var files embed.FS
 
-// Namespaces of the samples.
+// defaultNamespace is that of samples which name none.
 const defaultNamespace = "research"
 
-func namespaces() []string {
+func sampleNamespaces() []string {
 	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "students", "plain", "claims"}
 }
 
-// namespacesOf are those of the samples, and those that the user's pods name beside them.
-func namespacesOf(pods []sample) []string {
-	all := namespaces()
+// Namespaces are those of the samples, and those that the user's pods name beside them.
+func Namespaces(pods []Sample) []string {
+	all := sampleNamespaces()
 	for _, p := range pods {
-		if !slices.Contains(all, p.namespace) {
-			all = append(all, p.namespace)
+		if !slices.Contains(all, p.Namespace) {
+			all = append(all, p.Namespace)
 		}
 	}
 	return all
 }
 
-// policyDocuments are the samples' policies by their names.
-func policyDocuments() (map[string][]byte, error) {
+// Policies are the samples' policies by their names.
+func Policies() (map[string][]byte, error) {
 	entries, err := files.ReadDir("policies")
 	if err != nil {
 		return nil, err
@@ -55,23 +57,27 @@ func policyDocuments() (map[string][]byte, error) {
 	return all, nil
 }
 
-// nodeFiles are the kinds of nodes that the samples meet.
-func nodeFiles() []string {
-	return []string{"a100-mig-mixed", "l4-timeslicing-renamed", "t4-plain-old-driver", "h100-host-daemon", "h100-mps-plugin"}
+// Offers is what the samples meet: kinds of nodes, and one whose driver shares out the memory of its devices.
+func Offers() (pools.Source, error) {
+	source, err := sharedByMemory()
+	if err != nil {
+		return source, err
+	}
+	nodes, err := scenarios.Nodes("a100-mig-mixed", "l4-timeslicing-renamed", "t4-plain-old-driver", "h100-host-daemon", "h100-mps-plugin")
+	source.Nodes = append(nodes, source.Nodes...)
+	return source, err
 }
 
-// sample is a pod to create, with its file's description.
-type sample struct {
-	file      string
-	title     string
-	namespace string
-	expect    string // "mutated STRATEGY", "denied RULE", "unchanged"; empty: nothing is expected
-	text      string // the pod as its author wrote it, without the comments
-	pod       *unstructured.Unstructured
+// Sample is a pod to create, with its file's description.
+type Sample struct {
+	Title     string
+	Namespace string
+	Expect    string // "mutated STRATEGY", "denied RULE", "unchanged"; empty: nothing is expected
+	Pod       *unstructured.Unstructured
 }
 
-// samples reads the built-in pods, or the user's own.
-func samples(own string) ([]sample, error) {
+// Samples reads the built-in pods, or the user's own.
+func Samples(own string) ([]Sample, error) {
 	if own != "" {
 		return ownSamples(own)
 	}
@@ -79,7 +85,7 @@ func samples(own string) ([]sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []sample
+	var all []Sample
 	for _, name := range names {
 		b, err := files.ReadFile(name)
 		if err != nil {
@@ -95,8 +101,8 @@ func samples(own string) ([]sample, error) {
 }
 
 // ownSamples reads a user's documents: pods, and the pods that their workloads would create.
-func ownSamples(file string) ([]sample, error) {
-	var all []sample
+func ownSamples(file string) ([]Sample, error) {
+	var all []Sample
 	for _, d := range (&manifest.Reader{Stdin: os.Stdin}).Documents([]string{file}, manifest.MaxManifest) {
 		objects, problems := d.Objects()
 		for _, p := range problems {
@@ -111,17 +117,17 @@ func ownSamples(file string) ([]sample, error) {
 				fmt.Fprintf(os.Stderr, "%s: its pods are created by a controller, from no template in it: not judged\n", o)
 			}
 			for i, raw := range pods {
-				s := sample{file: file, title: o.String(), namespace: cmp.Or(o.Namespace, defaultNamespace), pod: &unstructured.Unstructured{}}
-				if err := s.pod.UnmarshalJSON(raw); err != nil {
+				s := Sample{Title: o.String(), Namespace: cmp.Or(o.Namespace, defaultNamespace), Pod: &unstructured.Unstructured{}}
+				if err := s.Pod.UnmarshalJSON(raw); err != nil {
 					return nil, fmt.Errorf("%s: %w", o, err)
 				}
 				name := o.Name
 				if len(pods) > 1 {
 					name = fmt.Sprintf("%s-%d", o.Name, i+1)
 				}
-				s.pod.SetNamespace(s.namespace)
-				s.pod.SetName(cmp.Or(s.pod.GetName(), name))
-				if problem := manifest.LabelProblem(s.pod.GetLabels()); problem != "" {
+				s.Pod.SetNamespace(s.Namespace)
+				s.Pod.SetName(cmp.Or(s.Pod.GetName(), name))
+				if problem := manifest.LabelProblem(s.Pod.GetLabels()); problem != "" {
 					return nil, fmt.Errorf("%s: Kubernetes denies it: %s", o, problem)
 				}
 				all = append(all, s)
@@ -153,28 +159,27 @@ func podsOf(o manifest.Object) (pods []json.RawMessage, err error) {
 	return pods, nil
 }
 
-func readSample(file string, b []byte) (sample, error) {
-	s := sample{file: file, title: file, pod: &unstructured.Unstructured{}}
-	var text strings.Builder
+func readSample(file string, b []byte) (Sample, error) {
+	s := Sample{Title: file, Pod: &unstructured.Unstructured{}}
+	written := false // the pod has begun
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		line := lines.Text()
 		comment, isComment := strings.CutPrefix(line, "# ")
 		switch key, value, _ := strings.Cut(comment, ": "); {
 		case isComment && key == "namespace":
-			s.namespace = value
+			s.Namespace = value
 		case isComment && key == "expect":
-			s.expect = value
-		case isComment && s.title == file && text.Len() == 0:
-			s.title = comment
+			s.Expect = value
+		case isComment && s.Title == file && !written:
+			s.Title = comment
 		default:
-			text.WriteString(line + "\n")
+			written = true
 		}
 	}
-	s.text = text.String()
-	if err := yaml.Unmarshal(b, &s.pod.Object); err != nil {
+	if err := yaml.Unmarshal(b, &s.Pod.Object); err != nil {
 		return s, fmt.Errorf("read %s: %w", file, err)
 	}
-	s.namespace = cmp.Or(s.namespace, s.pod.GetNamespace(), defaultNamespace)
-	s.pod.SetNamespace(s.namespace)
+	s.Namespace = cmp.Or(s.Namespace, s.Pod.GetNamespace(), defaultNamespace)
+	s.Pod.SetNamespace(s.Namespace)
 	return s, nil
 }

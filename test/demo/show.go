@@ -1,72 +1,21 @@
-package main
+package demo
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// show creates every pod, prints its outcome, and returns how many differ from the expected one.
-func show(ctx context.Context, i *install.Installation, pods []sample, verbose bool, w io.Writer) (unexpected int, err error) {
-	for _, s := range pods {
-		fmt.Fprintf(w, "\n=== %s\n    pod %s in namespace %s\n", s.title, s.pod.GetName(), s.namespace)
-		got, err := create(ctx, i, s, verbose, w)
-		if err != nil {
-			return unexpected, err
-		}
-		if s.expect != "" && !strings.HasPrefix(got, s.expect) {
-			unexpected++
-			fmt.Fprintf(w, "    UNEXPECTED: it came out %s, its file expects %s\n", got, s.expect)
-		}
-	}
-	fmt.Fprintf(w, "\n%d pods, %d unexpected\n", len(pods), unexpected)
-	return unexpected, nil
-}
-
-// create creates the pod and prints the outcome, which it also returns in the words of a sample's expect.
-func create(ctx context.Context, i *install.Installation, s sample, verbose bool, w io.Writer) (string, error) {
-	warnings := &warnings{}
-	after, err := i.Apply.Warning(warnings).Create(ctx, s.pod.DeepCopy(), metav1.CreateOptions{})
-	warnings.print(w)
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return denial(status.Status(), w), nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("create pod %s: %w", s.pod.GetName(), err)
-	}
-	planned, err := plannedOf(after)
-	if err != nil {
-		return "", err
-	}
-	if planned == nil {
-		fmt.Fprintln(w, "    left unchanged: the pod is as it was written")
-		return "unchanged", nil
-	}
-	if verbose {
-		if err := printDiff(ctx, i, s, after, w); err != nil {
-			return "", err
-		}
-	}
-	printPlanned(*planned, w)
-	return "mutated " + string(planned.Strategy), nil
-}
-
-// plannedOf is the plan in a pod's annotation; nil where there is none.
-func plannedOf(pod *unstructured.Unstructured) (*promise.Planned, error) {
+// PlannedOf is the plan in a pod's annotation; nil where there is none.
+func PlannedOf(pod *unstructured.Unstructured) (*promise.Planned, error) {
 	text, ok := pod.GetAnnotations()[api.AnnotationPlanned]
 	if !ok {
 		return nil, nil
@@ -78,24 +27,8 @@ func plannedOf(pod *unstructured.Unstructured) (*promise.Planned, error) {
 	return &p, nil
 }
 
-// denial prints why the server denied, and returns the rule that the message begins with.
-func denial(status metav1.Status, w io.Writer) string {
-	fmt.Fprintf(w, "    denied: %s\n", status.Message)
-	return deniedAs(status)
-}
-
-// deniedAs is a denial in the words of a sample's expect.
-func deniedAs(status metav1.Status) string {
-	if status.Details == nil {
-		return "denied"
-	}
-	for _, c := range status.Details.Causes {
-		return "denied " + string(c.Type)
-	}
-	return "denied"
-}
-
-func printPlanned(p promise.Planned, w io.Writer) {
+// PrintPlanned prints the plan of a pod.
+func PrintPlanned(p promise.Planned, w io.Writer) {
 	fmt.Fprintf(w, "    planned: %s on pool %s, enforcement %s\n", p.Strategy, p.Pool, p.Tier)
 	for _, c := range p.Containers {
 		fmt.Fprintf(w, "      %s: %s, held by %s\n", c.Name, c.Memory, tierList(c.Tiers))
@@ -116,22 +49,8 @@ func tierList(tiers []api.Tier) string {
 	return strings.Join(names, ", ")
 }
 
-// printDiff prints gpuslice's changes: the created pod beside the same pod in a namespace without a policy.
-func printDiff(ctx context.Context, i *install.Installation, s sample, after *unstructured.Unstructured, w io.Writer) error {
-	plain := s.pod.DeepCopy()
-	plain.SetNamespace("plain")
-	before, err := i.Apply.Create(ctx, plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsInvalid(err) {
-		fmt.Fprintln(w, "    (without gpuslice Kubernetes denies this pod; compared with what was written)")
-		before = s.pod
-	} else if err != nil {
-		return fmt.Errorf("create the pod where no policy governs: %w", err)
-	}
-	return diff(before, after, w)
-}
-
-// diff prints how a pod changed.
-func diff(before, after *unstructured.Unstructured, w io.Writer) error {
+// Diff prints how a pod changed.
+func Diff(before, after *unstructured.Unstructured, w io.Writer) error {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(readable(before)), B: difflib.SplitLines(readable(after)), Context: 1})
 	if err != nil {
@@ -210,14 +129,9 @@ func withoutToken(node any) {
 	}
 }
 
-// warnings collects the server's warnings.
-type warnings struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (c *warnings) HandleWarningHeader(_ int, _ string, text string) { c.texts = append(c.texts, text) }
-
-func (c *warnings) print(w io.Writer) {
-	for _, text := range c.texts {
+// PrintWarnings prints warnings below a pod.
+func PrintWarnings(texts []string, w io.Writer) {
+	for _, text := range texts {
 		fmt.Fprintf(w, "    warning: %s\n", text)
 	}
 }

@@ -1,10 +1,11 @@
-package main
+package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"time"
 
@@ -16,27 +17,31 @@ import (
 )
 
 // story shows two pods that share a GPU, one of which goes past its slice.
-func story(ctx context.Context, p programs, dir string, stdout, stderr io.Writer) error {
-	if p.guard == "" {
-		fmt.Fprintf(stderr, "--> two pods that share a GPU are left out: %v\n", fakegpu.ErrNoCompiler)
+func story(ctx context.Context, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, Within)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "gpuslice-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	p, err := buildPrograms(ctx, dir, stderr)
+	if errors.Is(err, fakegpu.ErrNoCompiler) {
+		fmt.Fprintf(stderr, "--> two pods that share a GPU are left out: %v\n", err)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
+	if err != nil {
+		return err
+	}
 	w, err := storyWorld()
 	if err != nil {
 		return err
 	}
-	a, err := ask(ctx, p.webhook, dir, w)
-	if err != nil {
-		return err
-	}
-	defer a.stop()
 	fmt.Fprint(stdout, "\n=== Two pods share a GPU; one goes past its slice\n\n")
-	c := clock{stdout, time.Now()}
+	c := Clock{stdout, time.Now()}
 	var both [2]*local
-	for i, place := range []place{quiet(), hog()} {
-		if both[i], err = c.startOne(ctx, a, p, dir, place); err != nil {
+	for i, place := range []Place{Quiet(), Hog()} {
+		if both[i], err = c.startOne(ctx, w, p, dir, place); err != nil {
 			return err
 		}
 		defer both[i].end()
@@ -44,9 +49,9 @@ func story(ctx context.Context, p programs, dir string, stdout, stderr io.Writer
 	return c.hogEnds(ctx, both[0], both[1])
 }
 
-// startOne has the webhook review a pod, and starts the result.
-func (c clock) startOne(ctx context.Context, a *asked, p programs, dir string, at place) (*local, error) {
-	text, err := files.ReadFile("node/" + at.pod + ".yaml")
+// startOne decides a pod, and starts the result.
+func (c Clock) startOne(ctx context.Context, w *world, p programs, dir string, at Place) (*local, error) {
+	text, err := files.ReadFile("node/" + at.Pod + ".yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -54,47 +59,47 @@ func (c clock) startOne(ctx context.Context, a *asked, p programs, dir string, a
 	if err := yaml.Unmarshal(text, &pod.Object); err != nil {
 		return nil, err
 	}
-	answer, err := a.Create(ctx, pod)
+	answer, err := w.create(pod)
 	if err != nil {
 		return nil, err
 	}
-	if answer.Denied != nil {
-		return nil, fmt.Errorf("%w: pod %s is denied: %s", errUnexpected, at.pod, answer.Denied.Message)
+	if answer.pod == nil {
+		return nil, fmt.Errorf("%w: pod %s is denied: %s", ErrUnexpected, at.Pod, answer.denied.Message())
 	}
-	planned, err := plannedOf(answer.Pod)
+	planned, err := PlannedOf(answer.pod)
 	if err != nil {
 		return nil, err
 	}
-	c.say("pod %s requests %s: the webhook plans %s, held by %s", at.pod, pod.GetLabels()[api.LabelMemory],
+	c.Say("pod %s requests %s: gpuslice plans %s, held by %s", at.Pod, pod.GetLabels()[api.LabelMemory],
 		planned.Strategy, tierList(planned.Containers[0].Tiers))
-	started, err := startLocal(ctx, p, dir, answer.Pod)
+	started, err := startLocal(ctx, p, dir, answer.pod)
 	if err != nil {
 		return nil, err
 	}
-	c.say("pod %s runs: process %s beside its guard", at.pod, at.container)
+	c.Say("pod %s runs: process %s beside its guard", at.Pod, at.Container)
 	return started, nil
 }
 
-// hogEnds follows the guard of the hog, and reports how its owner learns of the end and how the neighbour fared.
-func (c clock) hogEnds(ctx context.Context, neighbor, hog *local) error {
+// hogEnds follows the guard of the hog, and reports how its owner learns of the end and how the neighbor fared.
+func (c Clock) hogEnds(ctx context.Context, neighbor, hog *local) error {
 	defer context.AfterFunc(ctx, hog.end)()
-	if err := c.followLog(hog.guardLog); err != nil {
+	if err := c.FollowLog(hog.guardLog); err != nil {
 		return err
 	}
 	end := <-hog.ended
 	var exit *exec.ExitError
 	if !errors.As(end, &exit) {
-		return fmt.Errorf("%w: the hog ended as %v", errUnexpected, end)
+		return fmt.Errorf("%w: the hog ended as %v", ErrUnexpected, end)
 	}
-	c.say("pod hog: its process ended: %s", exit)
+	c.Say("pod hog: its process ended: %s", exit)
 	err := hog.probe(ctx, "--liveness", func(ok bool, said string) bool {
 		if !ok {
-			c.say("its owner reads, as an Event of the pod: %s", said)
+			c.Say("its owner reads, as an Event of the pod: %s", said)
 		}
 		return !ok
 	})
 	if err != nil {
 		return err
 	}
-	return c.reportBeats(countBeats(neighbor.printed.String()))
+	return c.ReportBeats(CountBeats(neighbor.printed.String()))
 }

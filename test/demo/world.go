@@ -1,149 +1,162 @@
-package main
+package demo
 
 import (
-	"context"
-	"slices"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/test/memoryapi"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
-// world is a webhook's knowledge: the objects of its API server.
+// world is what decisions depend on, as a webhook knows it of its cluster, and what the pods that were let in hold.
 type world struct {
-	policies   map[string][]byte
-	nodes      []*corev1.Node
-	namespaces []string
-	published  pools.Source // ResourceSlices and DeviceClasses
+	book    config.Book
+	spec    config.PoolsSpec // of the default policy
+	pools   []pools.Pool
+	classes map[string]*resourcev1.DeviceClass
+	keys    promise.Keys
+	held    map[string][]quota.Holding // by budget
 }
 
-// asked is a webhook that runs beside an API server in memory.
-type asked struct {
-	*install.Asker
-	server  *memoryapi.Server
-	process *install.Process
+// newWorld is the world of policy documents, by name, and of what nodes and drivers offer.
+func newWorld(documents map[string][]byte, source pools.Source) (*world, error) {
+	var all []*config.Policy
+	for name, text := range documents {
+		p, problems := config.Parse(api.SystemNamespace+"/"+name, text)
+		if len(problems) > 0 {
+			return nil, problems.ToAggregate()
+		}
+		all = append(all, p)
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	w := &world{book: config.NewBook(all), classes: source.Classes, keys: promise.NewKeys(secret), held: map[string][]quota.Holding{}}
+	if p := w.book.Default(); p != nil {
+		w.spec = p.Pools
+	}
+	w.pools = source.Pools(w.spec, nil)
+	return w, nil
 }
 
-func (a *asked) stop() {
-	a.process.Stop()
-	a.server.Stop()
+// answer is what becomes of a pod that somebody creates.
+type answer struct {
+	pod      *unstructured.Unstructured // as it comes out; nil: denied
+	denied   policies.Decision
+	warnings []string
 }
 
-// ask starts a webhook in a world, and waits until it knows it.
-func ask(ctx context.Context, webhook, dir string, w world) (*asked, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	server, err := memoryapi.Start()
+// create decides a new pod as the webhook does: by the mutating rules, then, as it comes out, by the validating ones and its quota.
+func (w *world) create(pod *unstructured.Unstructured) (a answer, err error) {
+	text, err := json.Marshal(pod)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	a := &asked{server: server}
-	if err := w.put(server); err != nil {
-		server.Stop()
-		return nil, err
+	in := w.input(pod.GetNamespace())
+	raw, violation, err := rawpod.Decode(text)
+	switch {
+	case err != nil:
+		return a, err
+	case violation != nil:
+		return a.after(in.Deny(*violation), pod), nil
 	}
-	if a.process, err = install.InMemory(ctx, server, webhook, dir); err != nil {
-		server.Stop()
-		return nil, err
+	d, patch := policies.Create(in, raw, w.keys)
+	if a = a.after(d, pod); a.pod == nil {
+		return a, nil
 	}
-	err = a.process.WaitState(ctx, "see the policies and nodes", func(s install.State) bool {
-		return len(s.Policies) == len(w.policies) && s.Nodes == len(w.nodes) && w.knownTo(s) &&
-			!slices.ContainsFunc(s.Policies, func(p install.PolicyState) bool { return p.Error != "" })
-	})
-	if err == nil {
-		a.Asker, err = install.NewAsker(ctx, server.Config, a.process)
+	if text, err = manifest.Patch(text, patch); err != nil {
+		return a, err
 	}
-	if err != nil {
-		a.stop()
-		return nil, err
+	made := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, made); err != nil {
+		return a, err
 	}
-	return a, nil
+	if raw, _, err = rawpod.Decode(text); err != nil {
+		return a, err
+	}
+	in.Pod = raw.Pod
+	return a.after(w.verify(in), made), nil
 }
 
-func (w world) put(server *memoryapi.Server) error {
-	for _, name := range w.namespaces {
-		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-		namespace.SetName(name)
-		namespace.SetLabels(map[string]string{corev1.LabelMetadataName: name})
-		if err := server.Put(namespace); err != nil {
-			return err
-		}
+// after is the answer once d was decided about the pod.
+func (a answer) after(d policies.Decision, pod *unstructured.Unstructured) answer {
+	a.warnings = append(a.warnings, d.Warnings...)
+	if a.pod = pod; d.Outcome == policies.Denied {
+		a.pod, a.denied = nil, d
 	}
-	var objects []runtime.Object
-	for name, document := range w.policies {
-		objects = append(objects, install.PolicyObject(name, document))
-	}
-	for _, n := range w.nodes {
-		n = n.DeepCopy()
-		n.APIVersion, n.Kind = "v1", "Node"
-		objects = append(objects, n)
-	}
-	for _, c := range w.published.Classes {
-		objects = append(objects, c)
-	}
-	for _, o := range w.published.Slices {
-		objects = append(objects, o)
-	}
-	for _, o := range objects {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return err
-		}
-		if err := server.Put(&unstructured.Unstructured{Object: fields}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a
 }
 
-// knownTo reports whether a webhook has the pools of what drivers publish.
-func (w world) knownTo(s install.State) bool {
-	for _, p := range w.published.Pools(config.PoolsSpec{}, nil) {
-		if !slices.ContainsFunc(s.Pools, func(known install.PoolState) bool { return known.Name == p.Name }) {
-			return false
-		}
+// verify checks a pod as it comes out, and counts it in its quota.
+func (w *world) verify(in policies.Input) policies.Decision {
+	given := w.keys.PromiseOf(in.Pod)
+	d := policies.Verify(in, given)
+	if d.Outcome == policies.Denied || in.Policy.Off() {
+		return d
 	}
-	return true
+	budget, holding := in.Policy.Quota.BudgetKey(in.Namespace.Name), in.GPUClaims().Total(given)
+	excess := in.Policy.QuotaFor(in.Namespace.Name).Excess(func(s quota.Scope) (used quota.Charge) {
+		for _, h := range w.held[budget] {
+			used = used.Plus(h.In(s))
+		}
+		return used
+	}, holding)
+	if len(excess) > 0 {
+		over := policies.DenyQuota(in, excess)
+		over.Warnings = append(over.Warnings, d.Warnings...)
+		return over
+	}
+	w.held[budget] = append(w.held[budget], holding)
+	return d
 }
 
-// storyWorld is one node with one GPU, and the namespaces of both pods.
-func storyWorld() (world, error) {
+// input is the input of a decision about a pod of the namespace, without the pod.
+func (w *world) input(namespace string) policies.Input {
+	ns := api.Namespace{Name: namespace, Labels: map[string]string{corev1.LabelMetadataName: namespace}}
+	in := policies.Input{Namespace: ns, Pools: w.pools, PoolsComplete: w.spec.Complete,
+		DeviceClasses: w.classes, Guard: scenarios.Guard()}
+	in.Policy, in.PolicyError = w.book.For(ns)
+	return in
+}
+
+// storyWorld is one node with one GPU.
+func storyWorld() (*world, error) {
 	policy, err := files.ReadFile("node/policy.yaml")
 	if err != nil {
-		return world{}, err
+		return nil, err
 	}
 	text, err := files.ReadFile("node/a100.yaml")
 	if err != nil {
-		return world{}, err
+		return nil, err
 	}
 	var node corev1.Node
 	if err := yaml.UnmarshalStrict(text, &node); err != nil {
-		return world{}, err
+		return nil, fmt.Errorf("read node/a100.yaml: %w", err)
 	}
-	return world{policies: map[string][]byte{demoPolicy: policy}, nodes: []*corev1.Node{&node},
-		namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
+	return newWorld(map[string][]byte{"demo": policy}, pools.Source{Nodes: []*corev1.Node{&node}})
 }
 
-// sampleWorld is the nodes, policies and namespaces of the samples.
-func sampleWorld(pods []sample) (w world, err error) {
-	if w.policies, err = policyDocuments(); err != nil {
-		return w, err
+// sampleWorld is the nodes and policies of the samples.
+func sampleWorld() (*world, error) {
+	documents, err := Policies()
+	if err != nil {
+		return nil, err
 	}
-	if w.nodes, err = scenarios.Nodes(nodeFiles()...); err != nil {
-		return w, err
+	source, err := Offers()
+	if err != nil {
+		return nil, err
 	}
-	if w.published, err = sharedByMemory(); err != nil {
-		return w, err
-	}
-	w.nodes = append(w.nodes, w.published.Nodes...)
-	w.namespaces = append(namespacesOf(pods), api.SystemNamespace)
-	return w, nil
+	return newWorld(documents, source)
 }

@@ -1,3 +1,6 @@
+// Command node is what "make run CLUSTER=1" and "make run KEEP=1" start. It starts a Kubernetes API server and, where the machine can
+// have one, a node with a simulated GPU (package test/cluster), installs gpuslice from its own manifests, and shows there what package
+// demo shows without them. It ends with 1 when anything turns out otherwise than expected.
 package main
 
 import (
@@ -15,34 +18,22 @@ import (
 
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/demo"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-const usage = `usage: demo [-pod FILE] [-v] [-cluster] [-keep]
-
-Shows two pods that share a simulated GPU, one of which goes past its slice, and what becomes of sample pods. gpuslice's own
-webhook and guard run as processes of this machine; no Kubernetes is needed.
-
-  make run                    the two pods, and a line for each sample
-  make run V=1                a diff of each sample, too
-  make run POD=my.yaml        your pods and workloads instead, in the namespaces they name (research without one)
-  make run CLUSTER=1          the same on a real API server, and as root on a real node (kubelet, containerd, NVIDIA's device
-                              plugin); the first time this compiles Kubernetes
-  make run KEEP=1             the node stays up after the two pods (without one, the API server), with kubectl, helm and gpuslice
-
-Exit codes: 0 everything came out as expected, 1 something did not, or failed, 2 wrong usage.
-`
-
 // options are the command's flags.
 type options struct {
-	pod                    string
-	keep, cluster, verbose bool
+	demo.Options
+	keep bool
 }
 
-var errUnexpected = errors.New("not everything came out as expected")
-
 func main() {
-	o, err := parse(os.Args[1:], os.Stderr)
+	var o options
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.BoolVar(&o.keep, "keep", false, "leave the cluster up")
+	var err error
+	o.Options, err = demo.Parse(flags, os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
@@ -59,14 +50,10 @@ func main() {
 	os.Exit(code)
 }
 
-// demonstrate runs without Kubernetes unless an option requires it. On a cluster it takes the tier with a node where it
-// can, else the one with an API server alone, and reports which. With a
-// node this program is started again inside of a box, and comes here a second time.
+// demonstrate takes the tier with a node where it can, else the one with an API server alone, and reports which. With a node this
+// program is started again inside of a box, and comes here a second time.
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code int, err error) {
-	if !o.cluster && !o.keep {
-		return status(quick(ctx, o, stdout, stderr))
-	}
-	if o.pod != "" {
+	if o.Pod != "" {
 		return status(samplesOnly(ctx, o, "a pod of yours", stdout, stderr))
 	}
 	prepare := func(ctx context.Context, dir string) error {
@@ -103,7 +90,7 @@ func samplesOnly(ctx context.Context, o options, why string, stdout, stderr io.W
 	if err := run(ctx, o, stdout, stderr); err != nil || o.keep {
 		return err
 	}
-	goOn(stdout)
+	demo.GoOn(stdout)
 	return nil
 }
 
@@ -113,23 +100,4 @@ func status(err error) (int, error) {
 		return 1, err
 	}
 	return 0, nil
-}
-
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	f := flag.NewFlagSet("demo", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() { fmt.Fprint(stderr, usage) }
-	f.StringVar(&o.pod, "pod", "", "a file with pods and workloads of yours")
-	f.BoolVar(&o.cluster, "cluster", false, "on a real API server and node")
-	f.BoolVar(&o.verbose, "v", false, "print diffs")
-	f.BoolVar(&o.keep, "keep", false, "leave the cluster up")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	if f.NArg() > 0 {
-		fmt.Fprintf(stderr, "unknown argument %q\n%s", f.Arg(0), usage)
-		return o, errors.New("unknown argument")
-	}
-	return o, nil
 }

@@ -5,20 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/demo"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/test/scenarios"
 )
-
-// within bounds every step but the first build.
-const within = 2 * time.Minute
 
 // run shows the outcome of sample pods on an API server without a node.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	pods, err := samples(o.pod)
+	pods, err := demo.Samples(o.Pod)
 	if err != nil {
 		return err
 	}
@@ -51,31 +47,25 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	defer i.Stop()
 	step("creating pods; they stay Pending: there are nodes, but no scheduler and no kubelet")
-	unexpected, err := show(ctx, i, pods, o.verbose, stdout)
+	unexpected, err := show(ctx, i, pods, o.Verbose, stdout)
 	if err != nil {
 		return err
 	}
 	if o.keep {
 		return keep(ctx, server, dir, stdout, unexpected)
 	}
-	return unexpectedError(unexpected)
-}
-
-// goOn prints the user's next steps.
-func goOn(stdout io.Writer) {
-	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with kubectl, helm and gpuslice\n"+
-		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes/l4-timeslicing-renamed.yaml -n research -o diff\n")
+	return demo.Unexpected(unexpected)
 }
 
 func start(ctx context.Context, bin cluster.Bin) (*cluster.APIServer, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, demo.Within)
 	defer cancel()
 	return cluster.StartAPIServer(ctx, cluster.Options{Bin: bin})
 }
 
 // installed puts gpuslice, the policies, the nodes and the namespaces on the server.
-func installed(ctx context.Context, server *cluster.APIServer, binary, dir string, pods []sample) (*install.Installation, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func installed(ctx context.Context, server *cluster.APIServer, binary, dir string, pods []demo.Sample) (*install.Installation, error) {
+	ctx, cancel := context.WithTimeout(ctx, demo.Within)
 	defer cancel()
 	i, err := install.New(ctx, server, binary, dir)
 	if err != nil {
@@ -88,13 +78,13 @@ func installed(ctx context.Context, server *cluster.APIServer, binary, dir strin
 	return i, nil
 }
 
-func populate(ctx context.Context, i *install.Installation, pods []sample) error {
-	for _, name := range namespacesOf(pods) {
+func populate(ctx context.Context, i *install.Installation, pods []demo.Sample) error {
+	for _, name := range demo.Namespaces(pods) {
 		if err := i.Server.Namespace(ctx, name, nil); err != nil {
 			return err
 		}
 	}
-	documents, err := policyDocuments()
+	documents, err := demo.Policies()
 	if err != nil {
 		return err
 	}
@@ -109,15 +99,10 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 			defaults = p.Pools
 		}
 	}
-	nodes, err := scenarios.Nodes(nodeFiles()...)
+	source, err := demo.Offers()
 	if err != nil {
 		return err
 	}
-	source, err := sharedByMemory()
-	if err != nil {
-		return err
-	}
-	source.Nodes = append(nodes, source.Nodes...)
 	if err := i.Nodes(ctx, source.Nodes...); err != nil {
 		return err
 	}
@@ -151,12 +136,5 @@ The API server stays up, without a node: pods stay Pending. In another terminal:
 Ctrl-C ends it and leaves nothing behind.
 `, server.Kubeconfig, programs)
 	<-ctx.Done()
-	return unexpectedError(unexpected)
-}
-
-func unexpectedError(n int) error {
-	if n == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %d pods", errUnexpected, n)
+	return demo.Unexpected(unexpected)
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,37 +17,29 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/demo"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-var errNoticed = errors.New("the neighbour noticed something")
+//go:embed *.yaml
+var files embed.FS
 
 // stageNode is the node of the demonstration.
 type stageNode struct {
 	*install.OnNode
-	clock
-}
-
-// clock prints lines behind the seconds since the first pod was created.
-type clock struct {
-	out   io.Writer
-	began time.Time
-}
-
-func (c clock) say(format string, args ...any) {
-	fmt.Fprintf(c.out, "%5.1fs  %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+	demo.Clock
 }
 
 // onNode shows two pods that share a GPU, in the box.
 func onNode(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	fmt.Fprintln(stderr, "--> starting a node: kubelet, containerd, runc, NVIDIA's device plugin on a simulated GPU; and gpuslice on it")
-	n := &stageNode{clock: clock{stdout, time.Now()}}
+	n := &stageNode{Clock: demo.Clock{Out: stdout, Began: time.Now()}}
 	if err := n.start(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "    up in %.0f s: three pods of gpuslice's webhook, four replicas of one A100 with 80 GiB\n",
-		time.Since(n.began).Seconds())
+		time.Since(n.Began).Seconds())
 	if err := n.twoPods(ctx); err != nil {
 		return err
 	}
@@ -79,9 +73,9 @@ const keptDevices = 4
 
 // makeRoom adds GPUs to the one of the two pods.
 func (n *stageNode) makeRoom(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, demo.Within)
 	defer cancel()
-	if err := n.GPU(quiet().namespace, fakegpu.Config{Devices: keptDevices}); err != nil {
+	if err := n.GPU(demo.Quiet().Namespace, fakegpu.Config{Devices: keptDevices}); err != nil {
 		return err
 	}
 	return errors.Join(n.Offer(ctx, keptDevices), n.Settle(ctx, install.SharedResource))
@@ -92,7 +86,7 @@ const demoPolicy = "demo"
 
 // start starts the node, with gpuslice, the namespaces of both pods and one GPU.
 func (n *stageNode) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, demo.Within)
 	defer cancel()
 	var err error
 	if n.OnNode, err = install.StartOpenNode(ctx, box.Dir(), 1); err != nil {
@@ -101,12 +95,12 @@ func (n *stageNode) start(ctx context.Context) error {
 	if err := n.installChart(ctx); err != nil {
 		return err
 	}
-	policy, err := files.ReadFile("node/policy.yaml")
+	policy, err := files.ReadFile("policy.yaml")
 	if err != nil {
 		return err
 	}
-	for _, p := range []place{quiet(), hog()} {
-		if err := n.Namespace(ctx, p.namespace, nil); err != nil {
+	for _, p := range []demo.Place{demo.Quiet(), demo.Hog()} {
+		if err := n.Namespace(ctx, p.Namespace, nil); err != nil {
 			return err
 		}
 	}
@@ -135,12 +129,12 @@ func (n *stageNode) installChart(ctx context.Context) error {
 
 // twoPods shows the two pods.
 func (n *stageNode) twoPods(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, demo.Within)
 	defer cancel()
-	fmt.Fprint(n.out, "\n=== Two pods share a GPU; one goes past its slice\n\n")
-	n.began = time.Now()
-	for _, do := range []func(context.Context, place) error{n.create, n.started} {
-		for _, p := range []place{quiet(), hog()} {
+	fmt.Fprint(n.Out, "\n=== Two pods share a GPU; one goes past its slice\n\n")
+	n.Began = time.Now()
+	for _, do := range []func(context.Context, demo.Place) error{n.create, n.started} {
+		for _, p := range []demo.Place{demo.Quiet(), demo.Hog()} {
 			if err := do(ctx, p); err != nil {
 				return err
 			}
@@ -153,20 +147,20 @@ func (n *stageNode) twoPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.say("pod hog: container trainer ended with exit code %d", end.ExitCode)
-	n.say("waiting for the Event on the pod")
+	n.Say("pod hog: container trainer ended with exit code %d", end.ExitCode)
+	n.Say("waiting for the Event on the pod")
 	event, err := n.event(ctx)
 	if err != nil {
 		return err
 	}
-	n.say("kubectl get events -n demo-b: %s %s %s\n        %s", event.Type, event.Reason,
+	n.Say("kubectl get events -n demo-b: %s %s %s\n        %s", event.Type, event.Reason,
 		"pod/"+event.InvolvedObject.Name, strings.TrimSpace(event.Message))
 	return n.unharmed(ctx)
 }
 
 // create creates a pod from its file.
-func (n *stageNode) create(ctx context.Context, p place) error {
-	text, err := files.ReadFile(filepath.Join("node", p.pod+".yaml"))
+func (n *stageNode) create(ctx context.Context, p demo.Place) error {
+	text, err := files.ReadFile(p.Pod + ".yaml")
 	if err != nil {
 		return err
 	}
@@ -174,28 +168,41 @@ func (n *stageNode) create(ctx context.Context, p place) error {
 }
 
 // started returns once a pod runs.
-func (n *stageNode) started(ctx context.Context, p place) error {
+func (n *stageNode) started(ctx context.Context, p demo.Place) error {
 	made, err := n.await(ctx, p, "containers that run", func(made *corev1.Pod) bool { return made.Status.Phase == corev1.PodRunning })
 	if err != nil {
 		return err
 	}
-	n.say("pod %s runs, in a slice of %s: %s", p.pod, made.Labels[api.LabelMemory], containerNames(made))
+	n.Say("pod %s runs, in a slice of %s: %s", p.Pod, made.Labels[api.LabelMemory], containerNames(made))
 	return nil
 }
 
-// unharmed reports how the neighbour fared.
+// unharmed reports how the neighbor fared.
 func (n *stageNode) unharmed(ctx context.Context) error {
-	beats, gaps, err := n.beats(ctx, quiet())
+	beats, gaps, err := n.beats(ctx, demo.Quiet())
 	if err != nil {
 		return err
 	}
-	return n.reportBeats(beats, gaps)
+	return n.ReportBeats(beats, gaps)
 }
 
-func (c clock) reportBeats(beats, gaps int) error {
-	c.say("pod quiet: %d heartbeats, %d missing, same process, no restart", beats, gaps)
-	if gaps > 0 || beats == 0 {
-		return fmt.Errorf("%w: %d of %d heartbeats are missing", errNoticed, gaps, beats+gaps)
+// helmFile is where the node's box has helm: it is built outside, where there is a network.
+const helmFile = "helm"
+
+// writePrograms writes the programs that a user has into a folder below dir, each reaching the cluster from any shell, and
+// returns the folder. helm "": none.
+func writePrograms(server *cluster.APIServer, dir, command, helm string) (string, error) {
+	folder := filepath.Join(dir, "bin")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return "", fmt.Errorf("make folder of programs: %w", err)
 	}
-	return nil
+	for name, path := range map[string]string{"kubectl": server.Program("kubectl"), "gpuslice": command, "helm": helm} {
+		if path == "" {
+			continue
+		}
+		if _, err := server.WriteProgram(folder, name, path); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-func TestQuick(t *testing.T) {
+func TestLocal(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs webhook and guard: leave out -short to run it")
+		t.Skip("builds and runs the guard: leave out -short to run it")
 	}
 	t.Run("the two pods and the samples", func(t *testing.T) {
 		t.Parallel()
 		var out bytes.Buffer
-		if err := quick(t.Context(), options{}, &out, os.Stderr); err != nil {
+		if err := Local(t.Context(), Options{}, &out, os.Stderr); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		wanted := []string{
-			`pod hog requests 8Gi: the webhook plans time-slicing, held by guard`,
+			`pod hog requests 8Gi: gpuslice plans time-slicing, held by guard`,
 			`pod hog: its process ended: exit status 143`,
 			`its owner reads, as an Event of the pod: .*gpuslice terminated tenant .* of 8Gi`,
 			`pod quiet: \d+ heartbeats, 0 missing`,
@@ -62,7 +62,7 @@ func TestQuick(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := quick(t.Context(), options{pod: file, verbose: true}, &out, os.Stderr); err != nil {
+		if err := Local(t.Context(), Options{Pod: file, Verbose: true}, &out, os.Stderr); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		for _, words := range []string{`one +l4-\S+: 4Gi held by guard`, `two\S* +l4-\S+: 2Gi held by guard`,
@@ -80,10 +80,10 @@ func TestOwnSamples(t *testing.T) {
 		if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := samples(file); err == nil || !strings.Contains(err.Error(), "no pod") {
+		if _, err := Samples(file); err == nil || !strings.Contains(err.Error(), "no pod") {
 			t.Errorf("%v", err)
 		}
-		if _, err := samples(file + ".not"); !errors.Is(err, os.ErrNotExist) {
+		if _, err := Samples(file + ".not"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v", err)
 		}
 	})
