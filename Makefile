@@ -91,8 +91,9 @@ abuse-table: ## the rest of the attacks, which need no cluster, and the table: a
 	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... ./cmd/agent -run "$(attacks)"
 	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
 
-test-matrix: ## what has several versions: each supported Helm on each supported Kubernetes, NVIDIA's newest plugin, NVIDIA's DRA driver, Karpenter, Kueue, KubeRay, Argo Workflows (as root; the first time: 40 minutes)
+test-matrix: ## what has several versions: each supported Helm on each supported Kubernetes, test/apiserver on the newest, NVIDIA's newest plugin, NVIDIA's DRA driver, Karpenter, Kueue, KubeRay, Argo Workflows (as root; the first time: 40 minutes)
 	GPUSLICE_TEST=apiserver,matrix go test $(GOFLAGS) -count=1 -v -timeout 60m -run 'TestMatrix$$|TestKarpenter$$|TestClusterAutoscaler$$|TestKueue|TestRay$$|TestArgoWorkflows$$' ./test/chart ./test/autoscalers ./test/controllers
+	GPUSLICE_TEST=apiserver,newest go test $(GOFLAGS) -count=1 -timeout 20m ./test/apiserver
 	GPUSLICE_TEST=node,matrix go test $(GOFLAGS) -count=1 -v -timeout 30m -p 1 -run 'TestGranular$$|TestNVIDIADriver$$' ./test/e2e ./test/dra
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)

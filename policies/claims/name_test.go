@@ -137,6 +137,9 @@ var lies = map[string]func(*resourcev1.ResourceClaimSpec){
 	"no selector": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.Selectors = nil },
 	"no amount":   func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.Capacity = nil },
 	"adminAccess": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.AdminAccess = new(bool) },
+	"derived attributes": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].Exactly.DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{Name: "gpu.nvidia.com/uuid", Expression: "'a'"}}
+	},
 	"tolerations": func(s *resourcev1.ResourceClaimSpec) {
 		s.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Operator: "Exists"}}
 	},
@@ -166,6 +169,9 @@ var liesOfAlternatives = map[string]func(*resourcev1.ResourceClaimSpec){
 		s.Devices.Requests[0].FirstAvailable[0].Selectors[0].CEL.Expression = beginsInstance + "7g.80gb'"
 	},
 	"any instance": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].Selectors = nil },
+	"derived attributes": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable[1].DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{Name: "gpu.nvidia.com/uuid", Expression: "'a'"}}
+	},
 	"whole devices": func(s *resourcev1.ResourceClaimSpec) {
 		s.Devices.Requests[0].FirstAvailable[0].DeviceClassName = "gpu.nvidia.com"
 	},

@@ -389,6 +389,18 @@ func TestA33(t *testing.T) {
 	})
 }
 
+func TestA33Group(t *testing.T) {
+	t.Run("GPUs by a claim that a PodGroup keeps", func(t *testing.T) {
+		a := attacker(t, "claims: count\nquota: {slices: 4}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		const group = "spec:\n  schedulingGroup: {podGroupName: trainers}\n"
+		grouped := func(template string) string { return strings.Replace(claimedGPU(template), "spec:\n", group, 1) }
+		a.made("without-a-group", claimedGPU("gpu"))
+		a.denied("in-a-group", grouped("gpu"), "remove spec.schedulingGroup, or the claim")
+		a.awaitMade("other-device", grouped("nic"))
+	})
+}
+
 func TestA33Deny(t *testing.T) {
 	t.Run("GPUs by a claim, where policy denies them", func(t *testing.T) {
 		a := attacker(t, "claims: deny", nil)

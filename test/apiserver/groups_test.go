@@ -3,14 +3,20 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // claimsOfGroups are the gates with which pods keep spec.schedulingGroup, and PodGroups have claims.
@@ -42,15 +48,17 @@ spec:
 	}
 }
 
-// claimBy makes a pod of the PodGroup that names the template, and returns the name of the claim that it gets.
+// claimBy makes a pod that names the template, of a PodGroup unless it is "", and returns the name of the claim that it gets.
 func (s *bare) claimBy(t *testing.T, pod, group, template string) (claim string) {
 	t.Helper()
 	pods := s.Client.CoreV1().Pods(governedNamespace)
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "example.test/app:1",
 			Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpuslice"}}}}},
-		SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: new(group)},
-		ResourceClaims:  []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(template)}}}}
+		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(template)}}}}
+	if group != "" {
+		made.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new(group)}
+	}
 	if _, err := pods.Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,4 +82,108 @@ func (s *bare) testGroup(t *testing.T, template string) {
 	if first, second := s.claimBy(t, "first", "group", template), s.claimBy(t, "second", "group", template); first != second {
 		t.Errorf("two pods of a group have claims %s and %s: policies/internal/strategies denies what Kubernetes does no more", first, second)
 	}
+}
+
+// scheduling is a bare server that schedules pods, with a node of two GPUs that NVIDIA's driver shares by memory.
+func scheduling(t *testing.T, o cluster.Options) *bare {
+	t.Helper()
+	o.ControllerManager, o.Scheduler = true, true
+	o.ControllerFlags = append(o.ControllerFlags, "--node-monitor-grace-period=24h") // no kubelet renews the nodes' Leases
+	s := without(t, o)
+	source, err := scenarios.Published([]string{"dra-h100"}, []string{"nvidia-h100-shares-memory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range source.Nodes {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test"}}
+	}
+	on := &install.Installation{Server: s.APIServer}
+	for _, err := range []error{on.Nodes(t.Context(), source.Nodes...), on.Devices(t.Context(), source),
+		s.Namespace(t.Context(), governedNamespace, nil)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s *bare) makeTemplate(t *testing.T, template *resourcev1.ResourceClaimTemplate) {
+	t.Helper()
+	_, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), template, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGroupKeepsDevices shows why claims of GPUs are denied to pods of a PodGroup where a quota counts them: the group keeps the
+// devices after its last pod.
+func TestGroupKeepsDevices(t *testing.T) {
+	s := scheduling(t, cluster.Options{Gates: claimsOfGroups, Flags: []string{podGroups()}})
+	const template = "whole"
+	whole := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: template}, Spec: resourcev1.ResourceClaimTemplateSpec{
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+			{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}}}}}}}
+	s.makeTemplate(t, whole)
+	pods := s.Client.CoreV1().Pods(governedNamespace)
+	claims := map[string]bool{}
+	for _, group := range []string{"one", "two"} { // each device of the node, one pod after the other
+		s.makeGroup(t, group, template)
+		claim := s.claimBy(t, "train", group, template)
+		s.awaitAllocated(t, claim)
+		if err := pods.Delete(t.Context(), "train", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+			t.Fatal(err)
+		}
+		claims[claim] = true
+	}
+	s.testWaits(t, template)
+	for claim := range claims {
+		have, err := s.Client.ResourceV1().ResourceClaims(governedNamespace).Get(t.Context(), claim, metav1.GetOptions{})
+		if err != nil || have.Status.Allocation == nil {
+			t.Errorf("claim %s is let go with the last pod of its group: policies/claims.go denies what Kubernetes does no more: %v", claim, err)
+		}
+	}
+}
+
+// testWaits shows that there is no device for a pod of no group, and returns when Kubernetes has seen it go, and those before it.
+func (s *bare) testWaits(t *testing.T, template string) {
+	t.Helper()
+	claim, pods := s.claimBy(t, "alone", "", template), s.Client.CoreV1().Pods(governedNamespace)
+	until := func(what string, reached wait.ConditionWithContextFunc) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, reached); err != nil {
+			t.Fatalf("the pod of no group %s: %v", what, err)
+		}
+	}
+	until("is scheduled, or not tried", func(ctx context.Context) (bool, error) {
+		have, err := pods.Get(ctx, "alone", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(have.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "cannot allocate all claims")
+		}), err
+	})
+	if err := pods.Delete(t.Context(), "alone", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	until("keeps its claim", func(ctx context.Context) (bool, error) {
+		_, err := s.Client.ResourceV1().ResourceClaims(governedNamespace).Get(ctx, claim, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+}
+
+// awaitAllocated waits until the scheduler has given the claim devices, and returns their names.
+func (s *bare) awaitAllocated(t *testing.T, claim string) (devices []string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		have, err := s.Client.ResourceV1().ResourceClaims(governedNamespace).Get(ctx, claim, metav1.GetOptions{})
+		if err != nil || have.Status.Allocation == nil {
+			return false, err
+		}
+		for _, r := range have.Status.Allocation.Devices.Results {
+			devices = append(devices, r.Device)
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatalf("claim %s has no device: %v", claim, err)
+	}
+	return devices
 }
