@@ -259,17 +259,6 @@ func TestPools(t *testing.T) {
 	})
 }
 
-func TestVersion(t *testing.T) {
-	t.Run("is that of the cluster too", func(t *testing.T) {
-		i := need(t)
-		if err := i.Server.Namespace(t.Context(), "version-live", nil); err != nil {
-			t.Fatal(err)
-		}
-		command(t, i.Server.Kubeconfig, "version").want(t, 0, "gpuslice ", "webhook ", "Kubernetes v1.")
-		command(t, editorsFile(t, i, "version-live"), "version").want(t, 0, "webhook unknown", "forbidden", "Kubernetes v1.")
-	})
-}
-
 func TestPolicyShow(t *testing.T) {
 	t.Run("shows who said what", func(t *testing.T) {
 		i := need(t)
