@@ -126,6 +126,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+var derived = []resourcev1.DeviceDerivedAttribute{{Name: "gpu.nvidia.com/uuid", Expression: "'a'"}}
+
 var lies = map[string]func(*resourcev1.ResourceClaimSpec){
 	"a byte more": func(s *resourcev1.ResourceClaimSpec) {
 		more := s.Devices.Requests[0].Exactly.Capacity.Requests["memory"]
@@ -138,7 +140,7 @@ var lies = map[string]func(*resourcev1.ResourceClaimSpec){
 	"no amount":   func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.Capacity = nil },
 	"adminAccess": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.AdminAccess = new(bool) },
 	"derived attributes": func(s *resourcev1.ResourceClaimSpec) {
-		s.Devices.Requests[0].Exactly.DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{Name: "gpu.nvidia.com/uuid", Expression: "'a'"}}
+		s.Devices.Requests[0].Exactly.DerivedAttributes = derived
 	},
 	"tolerations": func(s *resourcev1.ResourceClaimSpec) {
 		s.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Operator: "Exists"}}
@@ -170,7 +172,7 @@ var liesOfAlternatives = map[string]func(*resourcev1.ResourceClaimSpec){
 	},
 	"any instance": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].Selectors = nil },
 	"derived attributes": func(s *resourcev1.ResourceClaimSpec) {
-		s.Devices.Requests[0].FirstAvailable[1].DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{Name: "gpu.nvidia.com/uuid", Expression: "'a'"}}
+		s.Devices.Requests[0].FirstAvailable[1].DerivedAttributes = derived
 	},
 	"whole devices": func(s *resourcev1.ResourceClaimSpec) {
 		s.Devices.Requests[0].FirstAvailable[0].DeviceClassName = "gpu.nvidia.com"

@@ -107,7 +107,8 @@ func TestGroupKeepsDevices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), whole, metav1.CreateOptions{}); err != nil {
+	_, err = s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), whole, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	pods := s.Client.CoreV1().Pods(governedNamespace)
