@@ -182,8 +182,7 @@ bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
 gpu: ## on a machine with an NVIDIA GPU, as root: which sentences hold on this card, in at most 8 minutes (needs bin/ alone; out/gpu takes the table)
-	@test -x $(BIN)/gpuslice-prove || { echo "$(BIN)/gpuslice-prove is not there: run \"make build\" on a machine with Go, and bring $(BIN)/ along" >&2; exit 2; }
-	$(BIN)/gpuslice-prove card --bin $(BIN) --out out/gpu
+	test/gpu/run $(BIN)
 
 GOVULNDB ?= https://vuln.go.dev
 lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its database can be reached
