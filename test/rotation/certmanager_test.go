@@ -139,6 +139,25 @@ func (l *lab) renew(t *testing.T, certificate, into string) {
 func newCertManagerLab(t *testing.T, inject map[string]string) *lab {
 	t.Helper()
 	l := newLab(t, cluster.CertManager()...)
+	l.certManagerTypes(t)
+	manifest, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.apply.Apply(t.Context(), manifest); err != nil {
+		t.Fatal(err)
+	}
+	// From 1.19 on the cainjector keeps an authority that was in the bundle. Without that it is up to us alone.
+	if err := l.server.StartCertManager("CAInjectorMerging=false"); err != nil {
+		t.Fatal(err)
+	}
+	l.configure(t, inject)
+	return l
+}
+
+// certManagerTypes gives the API server cert-manager's types, and waits until it takes objects of them.
+func (l *lab) certManagerTypes(t *testing.T) {
+	t.Helper()
 	crds, err := cluster.CertManagerCRDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -148,20 +167,13 @@ func newCertManagerLab(t *testing.T, inject map[string]string) *lab {
 			t.Fatal(err)
 		}
 	}
-	manifest, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	await(t, "the API server takes cert-manager's types", 30*time.Second, func() bool {
-		fresh, err := install.NewApplier(l.server.Config) // what it knows of types it asks once
-		return err == nil && fresh.Apply(t.Context(), manifest) == nil
+		_, err := l.server.Kubectl(t.Context(), "get", "certificates.cert-manager.io,issuers.cert-manager.io,clusterissuers.cert-manager.io")
+		return err == nil
 	})
-	// From 1.19 on the cainjector keeps an authority that was in the bundle. Without that it is up to us alone.
-	if err := l.server.StartCertManager("CAInjectorMerging=false"); err != nil {
+	if l.apply, err = install.NewApplier(l.server.Config); err != nil { // what it knows of types it asks once
 		t.Fatal(err)
 	}
-	l.configure(t, inject)
-	return l
 }
 
 func TestCertManager(t *testing.T) {

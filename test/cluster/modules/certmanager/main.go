@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -61,16 +62,27 @@ func main() {
 	}
 }
 
-// run starts everything, and returns once one part has ended.
+// run starts everything, and returns once one part has ended and the cainjector has released its Lease.
 func run(ctx context.Context, kubeconfig string) error {
-	ended := make(chan error, 1+len(controller.Known()))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, len(controller.Known()))
 	if err := issue(ctx, kubeconfig, ended); err != nil {
 		return err
 	}
-	if err := inject(ctx, kubeconfig, ended); err != nil {
+	manager, err := cainjectorManager(ctx, kubeconfig)
+	if err != nil {
 		return err
 	}
-	return <-ended
+	injected := make(chan error, 1)
+	go func() { injected <- manager.Start(ctx) }()
+	select {
+	case err := <-ended:
+		stop()
+		return errors.Join(err, <-injected)
+	case err := <-injected:
+		return err
+	}
 }
 
 // issue starts the controllers of certificates and issuers. Their back-offs are short: a test's damage is to be
@@ -103,27 +115,33 @@ func issue(ctx context.Context, kubeconfig string, ended chan<- error) error {
 	return nil
 }
 
-// inject starts the cainjector for webhook configurations.
-func inject(ctx context.Context, kubeconfig string, ended chan<- error) error {
+// cainjectorManager makes the cainjector for webhook configurations.
+func cainjectorManager(ctx context.Context, kubeconfig string) (ctrl.Manager, error) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubernetes.AddToScheme, scheme.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme} {
 		if err := add(known); err != nil {
-			return fmt.Errorf("learn types: %w", err)
+			return nil, fmt.Errorf("learn types: %w", err)
 		}
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.UserAgent = "cainjector"
 	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  known,
-		Cache:   cache.Options{ReaderFailOnMissingInformer: true},
-		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		Metrics: server.Options{BindAddress: "0"},
+		Scheme: known,
+		// As cert-manager's own command: a cainjector that was stopped has released its Lease.
+		LeaseDuration: new(time.Minute), RenewDeadline: new(40 * time.Second), RetryPeriod: new(5 * time.Second),
+		LeaderElection:                true,
+		LeaderElectionID:              "cert-manager-cainjector-leader-election",
+		LeaderElectionNamespace:       "kube-system",
+		LeaderElectionReleaseOnCancel: true,
+		Cache:                         cache.Options{ReaderFailOnMissingInformer: true},
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Metrics:                       server.Options{BindAddress: "0"},
 	})
 	if err != nil {
-		return fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	err = cainjector.RegisterAllInjectors(ctx, manager, cainjector.SetupOptions{
 		EnableCertificatesDataSource: true,
@@ -133,8 +151,7 @@ func inject(ctx context.Context, kubeconfig string, ended chan<- error) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("register injectors: %w", err)
+		return nil, fmt.Errorf("register injectors: %w", err)
 	}
-	go func() { ended <- manager.Start(ctx) }()
-	return nil
+	return manager, nil
 }
