@@ -74,7 +74,7 @@ func TestQuotaReportUnavailable(t *testing.T) {
 		change              func(*chain)
 	}{
 		"no such report": {"quota: {memory: 1Gi}\n", "pods",
-			`there is no report "pods"; write "quota", "policy" or "sizes"`, http.StatusForbidden, nil},
+			`there is no report "pods"; write "quota" or "policy"`, http.StatusForbidden, nil},
 		"no quota": {"", "quota", `sets namespace "team-a" no quota`, http.StatusForbidden, nil},
 		"off":      {"mode: \"off\"\n", "quota", `no gpuslice policy governs namespace "team-a"`, http.StatusForbidden, nil},
 		"not counted": {"quota: {memory: 1Gi}\n", "quota", "not counted yet", http.StatusForbidden,

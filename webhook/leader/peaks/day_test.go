@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/workload"
 )
@@ -122,6 +123,8 @@ func TestFit(t *testing.T) {
 	if count["team-a"] != 40 || count["flood"] != 60 || !kept || d.LeftOut == 0 {
 		t.Errorf("%v, the old one is kept: %t, left out: %d", count, kept, d.LeftOut)
 	}
+	abuse.Report(t, abuse.Attempt{Threat: "A37", Attack: "thousands of workloads in one namespace", Outcome: abuse.Contained,
+		Words: fmt.Sprintf("of 100 lines, %d are of the other namespace, all that it has", count["team-a"])})
 }
 
 // TestLongestNames: names that do not compress leave a Day within its bounds.
