@@ -35,15 +35,15 @@ func answers(o Options, pods []Sample, w io.Writer) (unexpected int, err error) 
 }
 
 // answer prints the answer to one sample, and returns it in the words of a sample's expect.
-func (k *world) answer(o Options, s Sample, claimed *claimTotals, w io.Writer) (string, error) {
-	answer, err := k.create(s.Pod)
+func (w *world) answer(o Options, s Sample, claimed *claimTotals, out io.Writer) (string, error) {
+	answer, err := w.create(s.Pod)
 	if err != nil {
 		return "", err
 	}
 	name := fmt.Sprintf("%-22s", s.Pod.GetName())
 	if answer.pod == nil {
-		fmt.Fprintf(w, "%s denied: %s\n", name, answer.denied.Message())
-		PrintWarnings(answer.warnings, w)
+		fmt.Fprintf(out, "%s denied: %s\n", name, answer.denied.Message())
+		PrintWarnings(answer.warnings, out)
 		return "denied " + answer.denied.Reason(), nil
 	}
 	planned, err := PlannedOf(answer.pod)
@@ -51,8 +51,8 @@ func (k *world) answer(o Options, s Sample, claimed *claimTotals, w io.Writer) (
 		return "", err
 	}
 	if planned == nil {
-		fmt.Fprintf(w, "%s unchanged: %s\n", name, s.Title)
-		PrintWarnings(answer.warnings, w)
+		fmt.Fprintf(out, "%s unchanged: %s\n", name, s.Title)
+		PrintWarnings(answer.warnings, out)
 		return "unchanged", nil
 	}
 	var containers []string
@@ -63,13 +63,13 @@ func (k *world) answer(o Options, s Sample, claimed *claimTotals, w io.Writer) (
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(w, "%s %s: %s%s\n", name, planned.Pool, strings.Join(containers, "; "), also)
-	PrintWarnings(answer.warnings, w)
+	fmt.Fprintf(out, "%s %s: %s%s\n", name, planned.Pool, strings.Join(containers, "; "), also)
+	PrintWarnings(answer.warnings, out)
 	if o.Verbose {
-		if err := Diff(s.Pod, answer.pod, w); err != nil {
+		if err := Diff(s.Pod, answer.pod, out); err != nil {
 			return "", err
 		}
-		PrintPlanned(*planned, w)
+		PrintPlanned(*planned, out)
 	}
 	return "mutated " + string(planned.Strategy), nil
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/installed"
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -48,20 +47,6 @@ type facts struct {
 // claimed lists the pod's claims of GPUs beside its slices.
 func (f *facts) claimed(given *promise.Promise) []string {
 	return f.claims.GPUClaims(f.Namespace, f.pod).Claimed(given)
-}
-
-// sample is a pod of the object, of those to which gpuslice gave something; nil: there is none.
-func (f *facts) sample() *corev1.Pod {
-	all := f.pods
-	if f.pod != nil {
-		all = []*corev1.Pod{f.pod}
-	}
-	for _, p := range all {
-		if p.Annotations[api.AnnotationPromise] != "" {
-			return p
-		}
-	}
-	return nil
 }
 
 // gather reads all that is to be known of a pod ("train", "pod/train") or a workload ("deployment/train").
