@@ -51,13 +51,11 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Estimate the slice for a model that has not run yet",
 		Long:    long,
 		Example: example,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args:    cobra.ArbitraryArgs, // RunE looks at them: a bad -o is reported first, as by all commands
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("name one directory of a model, or its config.json (%s --help)", cmd.CommandPath())
 			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
 			o.path = args[0]
 			return o.run(s)
 		},
