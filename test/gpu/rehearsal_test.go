@@ -80,7 +80,7 @@ func run(t *testing.T, c fakegpu.Config, rows string, change func(*exec.Cmd)) (s
 		"--cgroup", dir, "--row", rows)
 	var said, out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	cmd.Env = append(os.Environ(), fakegpu.ConfigVariable+"="+filepath.Join(dir, "config"), "PATH="+stand+"/bin:"+os.Getenv("PATH"),
+	cmd.Env = append(os.Environ(), fakegpu.ConfigVariable+"="+filepath.Join(dir, "config"), "PATH="+stand+"/programs:"+os.Getenv("PATH"),
 		"PYTHONPATH="+stand+"/python", "PYTHONDONTWRITEBYTECODE=1", "SIMULATED_CUDA="+cuda)
 	if change != nil {
 		change(cmd)
