@@ -201,7 +201,7 @@ func (s *script) note(node syntax.Node) {
 	case *syntax.WordIter:
 		s.assigned[n.Name.Value] = true
 	case *syntax.ParamExp:
-		if n.Exp != nil {
+		if n.Exp != nil && n.Param != nil {
 			s.assigned[n.Param.Value] = true
 		}
 	case *syntax.CallExpr:

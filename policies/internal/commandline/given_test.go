@@ -160,3 +160,17 @@ func TestGivenToAsAShellDoes(t *testing.T) {
 		t.Errorf("%d command lines of 400 are known", known)
 	}
 }
+
+// FuzzGivenTo: no script ends the program that reads it.
+func FuzzGivenTo(f *testing.F) {
+	for _, script := range []string{`vllm serve "$@"`, `exec vllm serve ${M:-m} --a=$((1+1))`, "for i in a; do vllm serve $i; done", "vllm() { :; }",
+		"case $X in a) vllm serve;; esac <<E\n$Y\nE"} {
+		f.Add("sh", script, "--a")
+	}
+	f.Fuzz(func(t *testing.T, shell, script, word string) {
+		c := &corev1.Container{Command: []string{shell, "-c", script, "sh", word}, Env: []corev1.EnvVar{{Name: "X", Value: word}}}
+		if given, err := GivenTo(c, serve); err != nil && given != nil {
+			t.Errorf("%v, and %v", given, err)
+		}
+	})
+}
