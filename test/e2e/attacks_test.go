@@ -140,7 +140,7 @@ func TestAttackByStops(t *testing.T) {
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
 	const breaks = `until [ -e /tmp/now ]; do sleep 0.2; done
 while :; do for signal in STOP CONT; do
-  for p in /proc/[0-9]*; do
+  for p in /proc/[1-9]*; do
     case "$(cat $p/cmdline 2>/dev/null)" in /gpuslice-guard*run*) kill -$signal ${p#/proc/};; esac
   done
   if [ $signal = STOP ]; then sleep 9; else sleep 1; fi

@@ -19,7 +19,7 @@ import (
 // writes, and then does.
 func signalGuard(signal string) string {
 	return `until [ -e /tmp/now ]; do sleep 0.2; done
-for p in /proc/[0-9]*; do
+for p in /proc/[1-9]*; do
   case "$(cat $p/cmdline 2>/dev/null)" in /gpuslice-guard*run*) kill -` + signal + ` ${p#/proc/} && echo signalled;; esac
 done
 exec sleep 3600`

@@ -53,6 +53,11 @@ func UsesFirstProcess(command []string) string {
 			continue
 		}
 		last := words[i-1].Text
+		if program == "trap" && i == from+1 { // one word that is a command
+			if found := UsesFirstProcess([]string{"sh", "-c", w.Text}); found != "" {
+				return found
+			}
+		}
 		switch {
 		case slices.Contains(takesPID, program) && (w.Text == "1" && last != "-n" && last != "-s" || program == "kill" && w.Text == "-1" && i > from+1),
 			slices.Contains(optionPID, program) && (namesFirst.MatchString(w.Text) || w.Text == "1" && slices.Contains(optionBefore, last)):

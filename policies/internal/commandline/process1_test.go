@@ -9,7 +9,7 @@ func TestUsesFirstProcess(t *testing.T) {
 		"/bin/kill 1":                             "/bin/kill 1",
 		"sleep 5; kill -s QUIT 1 && exit":         "kill -s QUIT 1",
 		"kill -9 -1":                              "kill -9 -1",
-		"trap 'kill -INT 1' EXIT; a":              "",
+		"trap 'kill -INT 1' EXIT; a":              "kill -INT 1",
 		"timeout 5 kill -0 1":                     "kill -0 1",
 		"echo x > /proc/1/fd/1":                   "/proc/1/",
 		"tr '\\0' '\\n' </proc/1/environ":         "/proc/1/",
