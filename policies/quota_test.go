@@ -52,9 +52,9 @@ func TestDenyQuotaOfAMisspeltLabel(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"gpuslice.dev/memroy": "8Gi"}}}
 	in := Input{Pod: pod, Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
-	for requested, told := range map[string]bool{"unknown": true, "8Gi": false} {
+	for requested, suggested := range map[string]bool{"unknown": true, "8Gi": false} {
 		d := DenyQuota(in, []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: requested, Used: "0Mi", Limited: "16Gi"}})
-		if strings.Contains(d.Message(), "did you mean gpuslice.dev/memory?") != told {
+		if strings.Contains(d.Message(), "did you mean gpuslice.dev/memory?") != suggested {
 			t.Errorf("requested %s: %s", requested, d.Message())
 		}
 	}

@@ -30,12 +30,14 @@ func TestRecommendOnNode(t *testing.T) {
 		n := onNode(t)
 		serve(t, n)
 		program, config := filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig)
-		const used = `gpuslice_agent_memory_used_bytes{namespace="sizing"}`
+		// By container: until the kubelet reports a new container, the agent counts its memory to one without a name.
+		const of = `{namespace="sizing",container="tenant"}`
+		const used = "gpuslice_agent_memory_used_bytes" + of
 		first := startPrometheus(t, program, config, "--storage.tsdb.path=data")
 		first.await(used + " >= 3*1024^3")
 
 		var history []metric
-		for _, query := range []string{used, `gpuslice_agent_memory_slice_bytes{namespace="sizing"}`} {
+		for _, query := range []string{used, "gpuslice_agent_memory_slice_bytes" + of} {
 			all, err := first.Now(query)
 			if err != nil || len(all) != 1 {
 				t.Fatalf("%s: %v, %v", query, all, err)
