@@ -62,7 +62,7 @@ func (c *Client) View(namespaces []string, reservations []ledger.Reservation) (l
 	}
 	late, ok := c.Late()
 	if !ok {
-		return ledger.View{}, false
+		return ledger.View{Pending: true}, false
 	}
 	return c.Cluster.view(namespaces, reservations, late)
 }

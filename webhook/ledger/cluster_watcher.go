@@ -82,7 +82,12 @@ func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (
 	all := true // each namespace is tried, so that all watches start
 	for _, name := range namespaces {
 		w := c.watch(name)
-		all = w != nil && w.pods.addTo(&view, name, reservations) && all
+		switch {
+		case w == nil:
+			all = false
+		case !w.pods.addTo(&view, name, reservations):
+			all, view.Pending = false, view.Pending || w.pods.pending()
+		}
 	}
 	return view, all
 }

@@ -2,17 +2,29 @@ package ledger
 
 import "time"
 
+// basis is what a tally rests on.
+type basis int
+
+const (
+	uncounted basis = iota // pods that this replica may not have counted: only reviews that are sent again can be answered
+	counted                // pods that it has counted: nothing can be denied
+	listed                 // a new list
+)
+
 // decide returns the answers to send once tally is written, in the order of arrival, and adds the reservations to tally.
 // Unless tally rests on a new list, it returns the admissions only.
-func (r *round) decide(tally *Tally, listed bool) (replies []reply) {
+func (r *round) decide(tally *Tally, on basis) (replies []reply) {
 	for _, w := range r.waiting {
 		mine := r.reservation(w)
+		if on == uncounted && !tally.Has(mine) {
+			continue
+		}
 		a := r.evaluate(tally, w, mine)
 		// A review that is sent again has its reservation already.
 		if a.Decision == Admitted && !w.request.DryRun && !tally.Has(mine) {
 			tally.Reserve(mine)
 		}
-		if a.Decision == Admitted || listed {
+		if a.Decision == Admitted || on == listed {
 			replies = append(replies, reply{w, a})
 		}
 	}

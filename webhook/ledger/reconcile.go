@@ -58,6 +58,7 @@ func (r *round) reconcile(ctx context.Context) error {
 		return err
 	}
 	r.lastList = time.Now()
+	r.count(listing.Namespaces)
 	for a := newAttempt(read, listing); r.dropCanceled(); {
 		stored, err := r.recent(ctx)
 		if err != nil {
@@ -94,7 +95,7 @@ func (r *round) rebase(a attempt, stored storedLedger) (attempt, error) {
 // writeAttempt decides the requests on the attempt, writes it, and answers.
 func (r *round) writeAttempt(ctx context.Context, a attempt) error {
 	tally := NewTally(a.next)
-	replies := r.decide(tally, true)
+	replies := r.decide(tally, listed)
 	after, err := r.writeFor(ctx, a.over, tally.State())
 	if err != nil {
 		return err

@@ -117,7 +117,11 @@ func (r *round) step(ctx context.Context) error {
 func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
-	replies := r.decide(tally, false)
+	on := uncounted
+	if !view.Pending && (len(view.Namespaces) > 0 || r.countedLately(state)) {
+		on = counted
+	}
+	replies := r.decide(tally, on)
 	reconciled := viewed && r.needsNoList(state)
 	if reconciled {
 		replies = append(replies, r.reconcileReplies()...)
@@ -142,14 +146,29 @@ func (r *round) view() (State, View, bool) {
 	}
 	view, ok := r.ledger.options.Watcher.View(r.namespaces(), state.Reservations)
 	if !ok {
-		return state, View{}, false
+		return state, View{Pending: view.Pending}, false
 	}
 	view.Gone = r.ledger.options.Gone
+	r.count(view.Namespaces)
 	state, ok = state.WithView(view)
 	if ok {
 		r.ledger.counts.views.Add(1)
 	}
 	return state, view, ok
+}
+
+// countTTL is how long after this replica has listed the pods it admits without counting them again, where they cannot be watched. It
+// is longer than a budget with requests waits for its next list: busyReconcilePeriod, CheckInterval and ListTimeout.
+const countTTL = 30 * time.Second
+
+// count records that this replica has counted the pods of namespaces.
+func (w *worker) count(found []Namespace) { w.counted, w.countedAt = found, time.Now() }
+
+// countedLately reports whether s contains the pods that this replica has counted a short time ago. Others may have been created
+// before that without a review, in an outage or a bypass: they have no reservation.
+func (w *worker) countedLately(s State) bool {
+	return time.Since(w.countedAt) < countTTL &&
+		!slices.ContainsFunc(w.counted, func(n Namespace) bool { return s.Revisions[n.Name] < n.Revision })
 }
 
 // needsNoList reports whether a reconcile without a request can rest on watches: nothing has expired, which only a list can

@@ -58,6 +58,8 @@ type View struct {
 	Shown     map[string]bool
 	Unmanaged []Pod
 	Gone      *GonePods // as in Listing
+	// Pending is true while the watch of one of the namespaces begins, or is broken.
+	Pending bool
 }
 
 // Namespace is a namespace of a list. One that does not exist has no UID.

@@ -33,7 +33,7 @@ type Lister interface {
 // Watcher knows pods from watches, without a call.
 type Watcher interface {
 	// View returns the watches' view of the namespaces. It returns false if one of them is not watched yet, or its
-	// watch is broken.
+	// watch is broken, which is Pending, or is not to be had.
 	View(namespaces []string, reservations []Reservation) (View, bool)
 }
 

@@ -164,6 +164,13 @@ func (w *watchedPods) dependsOnCluster() bool {
 	return w.unpromised > 0
 }
 
+// pending reports whether the pods are to be shown in a moment.
+func (w *watchedPods) pending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.current
+}
+
 // broken records that the watch has ended. Its pods serve again once the next one shows something.
 func (w *watchedPods) broken() {
 	w.mu.Lock()

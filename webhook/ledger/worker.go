@@ -49,6 +49,9 @@ type worker struct {
 	last     storedLedger // last read or written
 	stale    bool         // last may differ from the stored object: it is read before it is used
 	lastList time.Time
+	// counted is what this replica last listed or watched, and countedAt when.
+	counted   []Namespace
+	countedAt time.Time
 }
 
 // line is a queue of waiters. Its goroutine runs only while some wait.
