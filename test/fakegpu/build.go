@@ -42,7 +42,7 @@ var function = regexp.MustCompile(`DECLDIR\s+(nvml\w+)\s*\(`)
 
 // Build makes the library, and CUDALibrary in the same folder, somewhere under dir, or finds it there if it was made from
 // the same sources before, and returns its absolute path. An empty dir is the user's cache. Functions of NVML's header that
-// are not imitated answer NOT_SUPPORTED; those named by without are not in the library
+// are not imitated answer NOT_SUPPORTED; those named by without, CUDA's too, are not in the libraries
 // at all, as in an older driver's.
 func Build(ctx context.Context, dir string, without ...string) (string, error) {
 	gcc, err := exec.LookPath("gcc")
@@ -159,7 +159,7 @@ func parts(ctx context.Context, without []string) (map[string]string, error) {
 		return nil, err
 	}
 	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header),
-		"exports": exports(without), "exports-cuda": "{ global: cu*; local: *; };\n"}
+		"exports": exports("nvml*", without), "exports-cuda": exports("cu*", without)}
 	entries, err := sources.ReadDir("lib")
 	if err != nil {
 		return nil, err
@@ -208,10 +208,10 @@ func stubs(header string) string {
 	return text.String()
 }
 
-// exports is a linker script that shows NVML's functions but those left out.
-func exports(without []string) string {
+// exports is a linker script that shows the functions of a pattern but those left out.
+func exports(shown string, without []string) string {
 	hidden := strings.Join(append(slices.Clone(without), "*"), "; ")
-	return "{ global: nvml*; local: " + hidden + "; };\n"
+	return "{ global: " + shown + "; local: " + hidden + "; };\n"
 }
 
 func digest(files map[string]string) string {

@@ -71,7 +71,7 @@ type Fault struct {
 	Xids        []int    // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides
-	Hang []string // calls that do not return while the config lists them; patterns as in Fail
+	Hang []string // calls that do not return while the config lists them; patterns as in Fail, and of CUDA those that take memory: "cuMemCreate"
 	Slow []Slow
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +40,10 @@ func TestMain(m *testing.M) {
 }
 
 func build(dir string) error {
-	for _, name := range []string{"guard", "prove"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, "gpuslice-"+name), "github.com/gpuslice/gpuslice/cmd/"+name)
-		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-Wno-deprecated-declarations")
+	for name, libc := range map[string]string{"guard": "1", "prove": "1", "exec": "0", "gpuslice": "0"} {
+		program := filepath.Join(dir, "gpuslice-"+strings.TrimPrefix(name, "gpuslice"))
+		cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", strings.TrimSuffix(program, "-"), "github.com/gpuslice/gpuslice/cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED="+libc, "CGO_CFLAGS=-Wno-deprecated-declarations")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
@@ -114,23 +116,100 @@ func withoutPython() bool {
 	return err != nil
 }
 
+// TestRehearsal runs each check of the rows that need no framework. NVML lists processes for a while after their end.
 func TestRehearsal(t *testing.T) {
 	t.Parallel()
-	states, written, code := run(t, healthy(), "1,2,7,5,6,10,3,4", nil)
-	want := map[string]string{"1": "holds", "2": "holds", "7": "holds", "5": "holds", "6": "holds", "10": "holds", "3": "holds", "4": "not run"}
-	if withoutPython() {
-		want["3"] = "not run"
-	}
+	c := healthy()
+	c.Linger, c.Stale = 300*time.Millisecond, true
+	states, written, code := run(t, c, "1,2,7,5,6,10", nil)
+	want := map[string]string{"1": "holds", "2": "holds", "7": "holds", "5": "holds", "6": "holds", "10": "holds"}
 	if diff := cmp.Diff(want, states); diff != "" || code != 0 {
 		t.Errorf("exit code %d, states (-want +got):\n%s", code, diff)
 	}
-	for _, lacking := range []string{"cuMemAllocAsync", "cuIpcGetMemHandle", "cuMemExportToShareableHandle", "cuDeviceGetAttribute"} {
-		if !strings.Contains(written, "not run ("+lacking+": the CUDA library does not have it)") {
-			t.Errorf("it does not report that the simulated library has no %s", lacking)
-		}
+	reasons := 0
+	for _, reason := range []string{"needs root", "there is no python3 in PATH"} {
+		reasons += strings.Count(written, "not run ("+reason+")")
+	}
+	if n := strings.Count(written, ": not run ("); n != reasons {
+		t.Errorf("%d checks did not run, and %d say why this machine cannot", n, reasons)
+	}
+	if !strings.Contains(written, "27 of 108 multiprocessors") || !strings.Contains(written, "free of 2Gi to the client") {
+		t.Error("it lacks what the driver tells a client of MPS")
 	}
 	if strings.Contains(written, fakegpu.ConfigVariable) {
 		t.Error("the table has the environment in it")
+	}
+}
+
+// TestRehearsalOfFrameworks: nothing but their own settings limits the stand-ins.
+func TestRehearsalOfFrameworks(t *testing.T) {
+	t.Parallel()
+	if withoutPython() {
+		t.Skip("there is no python3")
+	}
+	c := healthy()
+	c.CUDALimit = 0
+	states, written, code := run(t, c, "3,4,9", nil)
+	if diff := cmp.Diff(map[string]string{"3": "holds", "4": "holds", "9": "holds"}, states); diff != "" || code != 0 {
+		t.Errorf("exit code %d, states (-want +got):\n%s", code, diff)
+	}
+	if n := strings.Count(written, ": holds ("); n != 3+3+2 || strings.Count(written, ": not run (") != 1 {
+		t.Errorf("%d checks hold, want three each of rows 3 and 4, and two of row 9, whose third needs an engine", n)
+	}
+	before := func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "TORCH_VERSION=2.9.1") }
+	if states, written, _ := run(t, c, "3", before); states["3"] != "holds" || !strings.Contains(written, "shim: holds (version 2.9.1") {
+		t.Errorf("before 2.10: %v", states)
+	}
+}
+
+// TestOlderLibrary: calls that the driver lacks are named, and fail no row.
+func TestOlderLibrary(t *testing.T) {
+	t.Parallel()
+	lacking := []string{"cuMemAllocAsync", "cuIpcGetMemHandle", "cuMemExportToShareableHandle", "cuDeviceGetAttribute", "cuMemGetInfo_v2"}
+	older, err := fakegpu.Build(t.Context(), "", lacking...)
+	if errors.Is(err, fakegpu.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, written, code := run(t, healthy(), "5,6", func(cmd *exec.Cmd) {
+		cmd.Args = append(cmd.Args, "--cuda-library", filepath.Join(filepath.Dir(older), fakegpu.CUDALibrary))
+	})
+	if diff := cmp.Diff(map[string]string{"5": "holds", "6": "holds"}, states); diff != "" || code != 0 {
+		t.Errorf("exit code %d, states (-want +got):\n%s", code, diff)
+	}
+	for _, call := range lacking[:4] {
+		if !strings.Contains(written, "not run ("+call+": the CUDA library does not have it)") {
+			t.Errorf("it does not report that the library has no %s", call)
+		}
+	}
+	if !strings.Contains(written, "unknown to the client") {
+		t.Error("it does not report that the library has no cuMemGetInfo_v2")
+	}
+}
+
+// TestHangingCall: a row with a call that does not return ends at its limit, and the next row runs.
+func TestHangingCall(t *testing.T) {
+	t.Parallel()
+	const limit = 3 * time.Second
+	for call, next := range map[string]string{"cuMemCreate": "holds", "nvmlDeviceGetComputeRunningProcesses*": "not run"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			c := healthy()
+			c.Hang = []string{call}
+			began := time.Now()
+			states, written, code := run(t, c, "6,10", func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, "--row-limit", limit.String()) })
+			if took := time.Since(began); took < limit || took > 4*limit {
+				t.Errorf("it took %s", took)
+			}
+			if diff := cmp.Diff(map[string]string{"6": "not run", "10": next}, states); diff != "" || code != 0 {
+				t.Errorf("exit code %d, states (-want +got):\n%s", code, diff)
+			}
+			if !strings.Contains(written, "cuMemCreate: not run (stopped: the row's time was up)") {
+				t.Error("it does not report that row 6 was stopped")
+			}
+		})
 	}
 }
 
@@ -152,6 +231,7 @@ func TestFalseSentences(t *testing.T) {
 		}
 		cmd.Args = append(cmd.Args, "--bin", dir)
 	}
+	ignored := func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "FRAMEWORKS_IGNORE_SETTINGS=1") }
 	for _, tt := range []struct {
 		name   string
 		rows   string
@@ -169,10 +249,12 @@ func TestFalseSentences(t *testing.T) {
 		{"NVML has no amounts of other allocators", "6", func(c *fakegpu.Config) { c.Figures = "zero" }, nil},
 		{"the driver counts no cgroup", "10", func(c *fakegpu.Config) { c.Limits = false }, nil},
 		{"PyTorch heeds no fraction", "3", func(c *fakegpu.Config) { c.CUDALimit = 0 },
-			func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "TORCH_IGNORES_SETTINGS=1") }},
+			ignored},
+		{"other frameworks heed no limit", "4", func(c *fakegpu.Config) { c.CUDALimit = 0 }, ignored},
+		{"a cache is larger than estimated", "9", nil, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "CACHE_IS_LARGE=1") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.rows == "3" && withoutPython() {
+			if slices.Contains([]string{"3", "4", "9"}, tt.rows) && withoutPython() {
 				t.Skip("there is no python3")
 			}
 			c := healthy()

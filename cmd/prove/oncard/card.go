@@ -23,7 +23,7 @@ const (
 	exitNoCard = 3 // NVML does not answer, or the file cannot be written: nothing was tried
 )
 
-// endLimit is how long the processes of a row may take to end.
+// endLimit is how long the processes of a row may take to end, and its MPS daemon.
 const endLimit = 10 * time.Second
 
 // options are the flags.
@@ -31,6 +31,7 @@ type options struct {
 	out, bin, cgroup         string
 	chosen                   []int
 	device, terminations     int
+	rowLimit                 time.Duration
 	cudaLibrary, nvmlLibrary string
 }
 
@@ -41,6 +42,7 @@ type card struct {
 	version string
 	device  gpu.Device
 	started []*process
+	over    <-chan struct{} // closed when the row's time is up
 }
 
 func open(ctx context.Context, o options) (*card, error) {

@@ -32,9 +32,10 @@ Exit codes:
 Flags:
 `
 
+// A row takes at most 90 s, and all of them 8 minutes, the time included in which the row's processes end.
 const (
-	wholeLimit = 8 * time.Minute
-	rowLimit   = 90 * time.Second
+	wholeLimit = 8*time.Minute - 2*endLimit
+	rowLimit   = 90*time.Second - 2*endLimit
 )
 
 // Command runs the rows, and returns the program's exit code.
@@ -87,14 +88,15 @@ func parse(args []string, out io.Writer) (options, error) {
 	})
 	f.IntVar(&o.device, "device", 0, "index of the device among the visible ones, in the order of the bus")
 	f.IntVar(&o.terminations, "terminations", 20, "how many processes the guard has to terminate")
+	f.DurationVar(&o.rowLimit, "row-limit", rowLimit, "how long a row may take until it is stopped")
 	f.StringVar(&o.cudaLibrary, "cuda-library", "", "path of the driver's libcuda.so.1 (default: where the loader finds it)")
 	f.StringVar(&o.nvmlLibrary, "nvml-library", "", "path of libnvidia-ml.so.1 (default: where the loader finds it)")
 	f.StringVar(&o.cgroup, "cgroup", "", "folder of the program's own cgroup (default: found out)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.device < 0 || o.terminations < 1 {
-		return o, fmt.Errorf("unexpected arguments %q, or --device is below 0, or --terminations below 1", f.Args())
+	if f.NArg() > 0 || o.device < 0 || o.terminations < 1 || o.rowLimit <= 0 || o.rowLimit > rowLimit {
+		return o, fmt.Errorf("unexpected arguments %q, or --device is below 0, --terminations below 1, or --row-limit not within %s", f.Args(), rowLimit)
 	}
 	return o, nil
 }
@@ -134,7 +136,8 @@ func (c *card) try(ctx context.Context, t table) (states []State) {
 
 // runRow runs a row for its time, and ends its processes.
 func (c *card) runRow(ctx context.Context, r row) []check {
-	ctx, cancel := context.WithTimeout(ctx, rowLimit)
+	ctx, cancel := context.WithTimeout(ctx, c.rowLimit)
+	c.over = ctx.Done()
 	defer c.end()
 	defer cancel()
 	return r.run(ctx, c)

@@ -63,7 +63,8 @@ func (c *card) startDaemon(ctx context.Context) (s served, err error) {
 	s.control = mps.Control{Program: program, PipeDirectory: pipe}
 	cmd := exec.CommandContext(ctx, program, "-d")
 	cmd.Env = append(c.environment(), "CUDA_MPS_PIPE_DIRECTORY="+pipe, "CUDA_MPS_LOG_DIRECTORY="+log)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	cmd.WaitDelay = time.Second // the daemon may keep the output of the program that starts it
+	if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return s, fmt.Errorf("start %s: %w: %s", mps.Program, err, oneLine(string(out)))
 	}
 	return s, nil

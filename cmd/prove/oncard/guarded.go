@@ -28,6 +28,7 @@ const (
 	// mostReaction is how long a process may live past its slice, beside the grace period.
 	mostReaction = 5 * time.Second
 	beatPeriod   = 20 * time.Millisecond
+	listedAgain  = 100 * time.Millisecond
 	// terminationsLimit ends a series on a card whose contexts take long.
 	terminationsLimit = 50 * time.Second
 )
@@ -73,8 +74,8 @@ func (p *pod) open(ctx context.Context, change func(*limits.Limits)) (err error)
 	if gpu.Older(p.version, gpu.FirstInPod) {
 		return fmt.Errorf("driver %s, and a guard in a pod needs %s", p.version, gpu.FirstInPod)
 	}
-	if seen, err := p.read(ctx); err != nil || len(seen.Processes) > 0 {
-		return errors.Join(err, fmt.Errorf("%d other processes are on the device, and a guard acts on none that lists processes of others", len(seen.Processes)))
+	if err := p.alone(ctx); err != nil {
+		return err
 	}
 	if p.layout, err = newLayout(); err != nil {
 		return err
@@ -96,6 +97,21 @@ func (p *pod) open(ctx context.Context, change func(*limits.Limits)) (err error)
 		return errors.New("NVML has no amount for a process")
 	}
 	return p.startGuard(ctx, program, found.UsedBytes-neighborHolds+hogSlice, change)
+}
+
+// alone waits until the device has no processes: NVML may list those of the row before for a moment.
+func (c *card) alone(ctx context.Context) error {
+	for over := time.Now().Add(endLimit); ; {
+		seen, err := c.read(ctx)
+		if err != nil || len(seen.Processes) == 0 {
+			return err
+		}
+		if time.Now().After(over) || ctx.Err() != nil {
+			return errors.Join(ctx.Err(),
+				fmt.Errorf("%d other processes are on the device, and a guard acts on none that lists processes of others", len(seen.Processes)))
+		}
+		time.Sleep(listedAgain)
+	}
 }
 
 // startGuard starts a guard that terminates at once whoever is past the slice.

@@ -26,6 +26,7 @@ type process struct {
 	lines   chan string
 	ended   chan struct{} // closed with its end
 	endedAt time.Time     // to be read after that
+	over    <-chan struct{}
 }
 
 // launch starts a program.
@@ -44,7 +45,7 @@ func (c *card) launch(cmd *exec.Cmd) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	p := &process{cmd: cmd, pid: cmd.Process.Pid, in: in, lines: make(chan string, 4096), ended: make(chan struct{})}
+	p := &process{cmd: cmd, pid: cmd.Process.Pid, in: in, lines: make(chan string, 4096), ended: make(chan struct{}), over: c.over}
 	c.started = append(c.started, p)
 	go func() {
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
@@ -140,11 +141,12 @@ func (p *process) line(ctx context.Context) (string, error) {
 	}
 }
 
-// stop ends the process and waits for that.
+// stop ends the process and waits for that, while the row has time: all that a row leaves are waited for together.
 func (p *process) stop() {
 	_ = p.in.Close()
 	select {
 	case <-p.ended:
+	case <-p.over:
 	case <-time.After(endLimit):
 		_ = p.cmd.Process.Kill()
 	}

@@ -16,12 +16,15 @@ var framework string
 
 // What framework.py does.
 const (
-	torchTensor  = "torch-tensor"
-	torchGraph   = "torch-graph"
-	torchProduct = "torch-product"
-	torchFill    = "torch-fill"
-	jaxFill      = "jax-fill"
-	cupyFill     = "cupy-fill"
+	torchTensor       = "torch-tensor"
+	torchGraph        = "torch-graph"
+	torchProduct      = "torch-product"
+	torchFill         = "torch-fill"
+	torchModel        = "torch-model"
+	transformersModel = "transformers-model"
+	jaxFill           = "jax-fill"
+	tensorflowFill    = "tensorflow-fill"
+	cupyFill          = "cupy-fill"
 )
 
 // account is the line that framework.py prints: the process's own account of its memory.
@@ -29,6 +32,8 @@ type account struct {
 	Version     string `json:"version"`
 	Reserved    int64  `json:"reserved"`    // bytes that the allocator holds
 	OutOfMemory bool   `json:"outOfMemory"` // the allocator denied more
+	Weights     int64  `json:"weights"`     // bytes of a model
+	Cache       int64  `json:"cache"`       // bytes of its keys and values
 	Failure     string `json:"failure"`
 }
 

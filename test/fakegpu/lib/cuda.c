@@ -1,18 +1,23 @@
 // cuda.c: the calls of CUDA's driver API by which programs hold memory. It is in libcuda.so.1 alone. What the process
 // holds it writes in the place of the last argument, where NVML's imitation reads it.
+#define _GNU_SOURCE // memfd_create
 #include "fake.h"
 #include <fnmatch.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100, INVALID_CONTEXT = 201 };
 enum { MAX_ALLOCATIONS = 65536, CONTEXT = 64 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct { bytes size; bool managed; } allocations[MAX_ALLOCATIONS];
+static struct { bytes size; bool managed, passable; } allocations[MAX_ALLOCATIONS];
 static bytes listed, managed;
 static bool initialized, client;
 static int current = -1; // the device of the context
@@ -76,6 +81,7 @@ static int allocate(const char *call, bytes size, bool is_managed, bytes *to) {
 	if (!size || !to) return INVALID_VALUE;
 	if (current < 0) return INVALID_CONTEXT;
 	config_read(&c);
+	delay(&c, call, NULL);
 	struct nvmlDevice_st d = {current, instance};
 	bytes limit = limit_of(&c, call), own = c.of[current].cuda_limit_of == LIMIT_OF_POD ? held_in_pod(&c) : listed + managed;
 	if (limit && own + size > limit) return OUT_OF_MEMORY;
@@ -83,7 +89,7 @@ static int allocate(const char *call, bytes size, bool is_managed, bytes *to) {
 	if (!is_managed && taken + size > device_memory(&c, &d)) return OUT_OF_MEMORY; // managed memory goes on in the host's
 	for (int i = 0; i < MAX_ALLOCATIONS; i++) {
 		if (allocations[i].size) continue;
-		allocations[i].size = size, allocations[i].managed = is_managed;
+		allocations[i].size = size, allocations[i].managed = is_managed, allocations[i].passable = false;
 		*(is_managed ? &managed : &listed) += size;
 		*to = i + 1;
 		show(&c);
@@ -92,9 +98,11 @@ static int allocate(const char *call, bytes size, bool is_managed, bytes *to) {
 	return OUT_OF_MEMORY;
 }
 
+static bool taken_at(bytes at) { return at && at <= MAX_ALLOCATIONS && allocations[at - 1].size; }
+
 static int release(bytes at) {
 	static struct config c;
-	if (!at || at > MAX_ALLOCATIONS || !allocations[at - 1].size) return INVALID_VALUE;
+	if (!taken_at(at)) return INVALID_VALUE;
 	*(allocations[at - 1].managed ? &managed : &listed) -= allocations[at - 1].size;
 	allocations[at - 1].size = 0;
 	config_read(&c);
@@ -170,7 +178,53 @@ CUDA(cuMemAllocManaged, bytes *at, size_t size, unsigned flags) LOCKED(flags == 
 CUDA(cuMemFree_v2, bytes at) LOCKED(release(at))
 CUDA(cuMemsetD8_v2, bytes at, unsigned char value, size_t size) {
 	(void)value;
-	ANSWER(at && at <= MAX_ALLOCATIONS && allocations[at - 1].size == size);
+	ANSWER(size && taken_at(at) && allocations[at - 1].size == size);
+}
+CUDA(cuMemAllocAsync, bytes *at, size_t size, void *stream) LOCKED(stream ? INVALID_VALUE : allocate("cuMemAllocAsync", size, false, at))
+
+// The device to a process is what its limit leaves.
+static int memory(size_t *left, size_t *total) {
+	static struct config c;
+	if (current < 0) return INVALID_CONTEXT;
+	config_read(&c);
+	struct nvmlDevice_st d = {current, instance};
+	bytes limit = limit_of(&c, "cuMemAlloc"), used = held(&c, &d) + managed;
+	*total = device_memory(&c, &d);
+	if (limit && limit < *total) *total = limit, used = listed + managed;
+	*left = used < *total ? *total - used : 0;
+	return SUCCESS;
+}
+CUDA(cuMemGetInfo_v2, size_t *left, size_t *total) LOCKED(memory(left, total))
+
+enum { MULTIPROCESSOR_COUNT = 16, MULTIPROCESSORS = 108 };
+CUDA(cuDeviceGetAttribute, int *value, int attribute, int device) {
+	const char *percent = client ? getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") : NULL;
+	*value = MULTIPROCESSORS * (percent ? atoi(percent) : 100) / 100;
+	ANSWER(attribute == MULTIPROCESSOR_COUNT && device >= 0);
+}
+
+// Memory by a handle is its owner's; memory by a descriptor is counted for each process that has it.
+union ipc { char room[64]; struct { pid_t owner; bytes size; }; };
+enum { LAZY_PEER_ACCESS = 1, DESCRIPTOR = 1, OPENED = MAX_ALLOCATIONS + 1 };
+CUDA(cuIpcGetMemHandle, union ipc *to, bytes at) {
+	if (!taken_at(at)) return INVALID_VALUE;
+	*to = (union ipc){.owner = getpid(), .size = allocations[at - 1].size};
+	return SUCCESS;
+}
+CUDA(cuIpcOpenMemHandle_v2, bytes *at, union ipc from, unsigned flags) {
+	if (from.owner == getpid()) return INVALID_CONTEXT;
+	*at = OPENED;
+	ANSWER(flags == LAZY_PEER_ACCESS && from.size && from.owner > 0 && !kill(from.owner, 0));
+}
+CUDA(cuMemExportToShareableHandle, int *to, bytes at, int type, bytes flags) {
+	if (type != DESCRIPTOR || flags || !taken_at(at) || !allocations[at - 1].passable) return INVALID_VALUE;
+	*to = memfd_create("fake CUDA", MFD_CLOEXEC);
+	ANSWER(*to >= 0 && !ftruncate(*to, allocations[at - 1].size));
+}
+CUDA(cuMemImportFromShareableHandle, bytes *at, void *from, int type) {
+	struct stat s;
+	if (type != DESCRIPTOR || fstat((intptr_t)from, &s)) return INVALID_VALUE;
+	LOCKED(allocate("cuMemImportFromShareableHandle", s.st_size, false, at))
 }
 
 // As the driver's header has it.
@@ -179,14 +233,19 @@ enum { PINNED = 1, ON_DEVICE = 1, GRANULARITY = 2 << 20 };
 
 static bool valid(const struct properties *p) {
 	static const unsigned char none[8];
-	return p && p->type == PINNED && !p->handles && p->location.type == ON_DEVICE && p->location.id == current && !p->metadata && !memcmp(p->flags, none, sizeof none);
+	return p && p->type == PINNED && (!p->handles || p->handles == DESCRIPTOR) && p->location.type == ON_DEVICE && p->location.id == current && !p->metadata && !memcmp(p->flags, none, sizeof none);
 }
 CUDA(cuMemGetAllocationGranularity, size_t *size, const struct properties *p, int option) {
 	*size = GRANULARITY;
 	ANSWER(valid(p) && !option);
 }
+static int create(bytes *at, size_t size, const struct properties *p) {
+	int r = allocate("cuMemCreate", size, false, at);
+	if (!r) allocations[*at - 1].passable = p->handles == DESCRIPTOR;
+	return r;
+}
 CUDA(cuMemCreate, bytes *at, size_t size, const struct properties *p, bytes flags)
-	LOCKED(valid(p) && !flags && size % GRANULARITY == 0 ? allocate("cuMemCreate", size, false, at) : INVALID_VALUE)
+	LOCKED(valid(p) && !flags && size % GRANULARITY == 0 ? create(at, size, p) : INVALID_VALUE)
 CUDA(cuMemRelease, bytes at) LOCKED(release(at))
 
 CUDA(cuGetErrorName, int error, const char **name) {

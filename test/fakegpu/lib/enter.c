@@ -71,16 +71,21 @@ static bool shut(const struct config *c, const char *function, struct nvmlDevice
 		(strstr(function, "Process") || strstr(function, "MemoryInfo") || strstr(function, "UtilizationRates"));
 }
 
+void delay(struct config *c, const char *function, struct nvmlDevice_st *d) {
+	const struct rule *r = find(c, SLOW, function, d);
+	if (r) usleep(r->ms * 1000);
+	while (find(c, HANG, function, d)) {
+		usleep(5000);
+		config_read(c);
+	}
+}
+
 nvmlReturn_t enter(struct config *c, const char *function, struct nvmlDevice_st *d) {
 	trace(function);
 	config_read(c);
 	forget(c);
 	const struct rule *r;
-	if ((r = find(c, SLOW, function, d))) usleep(r->ms * 1000);
-	while (find(c, HANG, function, d)) {
-		usleep(5000);
-		config_read(c);
-	}
+	delay(c, function, d);
 	for (int i = 0; i < c->rule_count; i++) {
 		r = &c->rules[i];
 		if (r->act == FAIL && fits(r, function, d) && !spent(r)) return r->code;

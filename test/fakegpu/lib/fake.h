@@ -78,6 +78,9 @@ const char *config_amount(const char *text, bytes *amount);
 // function has none), and does what the rules say of the call. Not SUCCESS is the answer.
 nvmlReturn_t enter(struct config *c, const char *function, struct nvmlDevice_st *d);
 
+// delay lets a call hang or take its time, as the rules say. The config is read anew meanwhile.
+void delay(struct config *c, const char *function, struct nvmlDevice_st *d);
+
 // What a process holds and shows there.
 enum kind { COMPUTE = 1, GRAPHICS = 2, CLIENT = 4 };
 struct entry { unsigned pid; int instance; enum kind kind; bytes held; bool gone; };

@@ -1,43 +1,25 @@
-"""Stands in for PyTorch 2.10: takes memory by the simulated CUDA library, within the fraction of its settings unless
-TORCH_IGNORES_SETTINGS is set."""
-import ctypes
+"""Stands in for PyTorch, of the version in TORCH_VERSION. The limit of its settings is read from 2.10 on."""
+import math
 import os
-import re
 from unittest import mock
 
-__version__ = "2.10.0"
-uint8 = 1
-_library = ctypes.CDLL(os.environ["SIMULATED_CUDA"])
-_fraction = re.search("per_process_memory_fraction:([0-9.]+)", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
-_limit = float(_fraction.group(1)) * (80 << 30) if _fraction and "TORCH_IGNORES_SETTINGS" not in os.environ else 1 << 60
-_held = 0
+import simulated
+
+__version__ = os.environ.get("TORCH_VERSION", "2.10.0")
+uint8, bfloat16, long = 1, 2, 8  # bytes
+no_grad = mock.MagicMock()
+
+from torch import cuda  # noqa: E402
 
 
-class OutOfMemoryError(RuntimeError):
-    pass
-
-
-def _start():
-    device, context = ctypes.c_int(), ctypes.c_void_p()
-    for failed in (_library.cuInit(0), _library.cuDeviceGet(ctypes.byref(device), 0),
-                   _library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), _library.cuCtxSetCurrent(context)):
-        if failed:
-            raise RuntimeError("CUDA error %d" % failed)
-
-
-def empty(n, dtype=None, device=None):
-    global _held
-    if _held + n > _limit or _library.cuMemAlloc_v2(ctypes.byref(ctypes.c_ulonglong()), ctypes.c_size_t(n)):
-        raise OutOfMemoryError()
-    _held += n
-    return mock.MagicMock()
+def empty(size, dtype=4, device=None):
+    n = dtype * (math.prod(size) if isinstance(size, tuple) else size)
+    return simulated.Memory(n, cuda.limit(), cuda.OutOfMemoryError)
 
 
 def ones(*size, device=None):
-    return empty(4 * size[0] * size[1])
+    return empty(size)
 
 
-_start()
-cuda = mock.MagicMock()
-cuda.OutOfMemoryError = OutOfMemoryError
-cuda.memory_reserved = lambda: _held
+def zeros(size, dtype=4, device=None):
+    return empty(size, dtype)
