@@ -33,6 +33,9 @@ func charged(ctx context.Context, c *card) []check {
 	}
 	defer p.stop()
 	used, limit, ok := c.driver.Charge(ctx, c.device.ID, folder)
+	if _, err := c.read(ctx); !ok && err != nil {
+		return []check{broken(subject, err)} // NVML answers nothing
+	}
 	return []check{verdict(subject, ok && used >= gibibyte, "answered: %t; %s used, of which a process of this cgroup holds 1Gi; limit %s (0: none)",
 		ok, guard.FormatBytes(used), guard.FormatBytes(limit))}
 }
