@@ -25,6 +25,7 @@ func newConfig(outer object) (*config, error) {
 	if text, ok := c.outer.in(languageModels...); ok {
 		c.text = text
 	}
+	c.text.read = map[string]bool{}
 	c.kindOfModel = c.text.string("model_type")
 	if c.kindOfModel == "" {
 		c.kindOfModel = c.outer.string("model_type")
@@ -36,6 +37,7 @@ func newConfig(outer object) (*config, error) {
 	if c.layers > maxLayers {
 		return nil, fmt.Errorf("num_hidden_layers is %d: at most %d are read", c.layers, maxLayers)
 	}
+	c.hidden() // an answer without it is none: one that cannot be read is an error, not unknown
 	return c, nil
 }
 
@@ -68,7 +70,7 @@ func (c *config) heads(layer int) (query, kv int) {
 			kv = 1
 		}
 	}
-	query = text.intAt(layer, "num_attention_heads", "n_head", "n_heads", "num_heads")
+	query = text.intAt(layer, "num_attention_heads_per_layer", "num_attention_heads", "n_head", "n_heads", "num_heads")
 	if query == 0 {
 		query = c.get("num_attention_heads")
 	}
@@ -77,11 +79,11 @@ func (c *config) heads(layer int) (query, kv int) {
 	}
 	switch kind := c.kindOfModel; {
 	case (kind == "falcon" || strings.HasPrefix(kind, "RefinedWeb")) && !text.bool("new_decoder_architecture") && !text.has("n_head_kv"):
-		if multi, written := text.values["multi_query"].(bool); multi || !written {
+		if multi, written := text.value("multi_query").(bool); multi || !written {
 			return query, 1
 		}
 		return query, query
-	case kind == "gpt_bigcode" && text.values["multi_query"] != false:
+	case kind == "gpt_bigcode" && text.value("multi_query") != false:
 		return query, 1
 	case text.has("multi_query_group_num") && text.bool("multi_query_attention"):
 		return query, text.int("multi_query_group_num")
@@ -113,7 +115,7 @@ func (c *config) hidden() int { return c.get("hidden_size", "n_embd", "d_model",
 // tiedEmbeddings reports whether the embedding is the head too.
 func (c *config) tiedEmbeddings() bool {
 	for _, o := range []object{c.text, c.outer} {
-		if t, ok := o.values["tie_word_embeddings"].(bool); ok {
+		if t, ok := o.value("tie_word_embeddings").(bool); ok {
 			return t
 		}
 	}

@@ -3,9 +3,7 @@ package enginememory
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // kind is the state that a layer keeps of earlier tokens.
@@ -50,6 +48,9 @@ func (c *config) kinds() (all []kind, reason string) {
 			}
 			return all[:min(len(all), c.layers)], reason
 		}
+	}
+	if name := c.stateField(); name != "" {
+		return nil, fmt.Sprintf("%s describes states, and no rule is known for the layers that keep them", name)
 	}
 	return c.slidingKinds(), ""
 }
@@ -168,46 +169,8 @@ func (c *config) slidingKinds() []kind {
 
 // window is the sliding window in tokens; 0: none is used.
 func (c *config) window() int {
-	if used, ok := c.text.values["use_sliding_window"].(bool); ok && !used {
+	if used, ok := c.text.value("use_sliding_window").(bool); ok && !used {
 		return 0
 	}
 	return c.get("sliding_window", "sliding_window_size")
-}
-
-// changesAttention are names of fields that may change the memory of attention.
-var changesAttention = regexp.MustCompile(`attn|attention|(^|_)kv(_|$)|mamba|ssm|linear_|recurrent|lora_rank|window|block_type|block_config|layer_type|state_size|compress|^index_|retention|rwkv|lru_|hybrid|^cla_|use_cla|conv_L`)
-
-// attentionFields are those that a rule reads, or that do not change the cache.
-var attentionFields = words(`
-	attention_bias attention_dropout attention_out_bias attention_multiplier attention_probs_dropout_prob attention_softmax_in_fp32 attention_value_scale
-	attention_k_eq_v attention_output_gate attn_output_gate attention_chunk_size attention_head_dim attention_type attn_pdrop attn_dropout attn_config
-	attn_logit_softcapping attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal attn_type_list
-	attn_temperature_tuning attn_scale attn_bias attn_qk_norm attn_layer_indices attn_layer_period attn_layer_offset attn_rotary_emb attn_factor
-	attn_rms_norm attn_hidden_size use_bidirectional_attention use_parallel_attn parallel_attn apply_query_key_layer_scaling masked_softmax_fusion
-	add_cross_attention cross_attention_hidden_size output_attentions multi_query_attention use_flash_attn flash_attention flash_attn use_flash_attention
-	use_flash_attention_2 use_cache_kernel scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn attention_in_fp32 softmax_in_fp32
-	num_attention_heads num_global_key_value_heads num_key_value_heads num_kv_heads num_kv_shared_layers kv_channels kv_lora_rank q_lora_rank o_lora_rank kv_n_heads qk_lora_rank add_qkv_bias
-	mamba_head_dim mamba_num_heads mamba_hidden_act mamba_proj_bias mamba_conv_bias mamba_ssm_cache_dtype mamba_ssm_dtype mamba_n_heads mamba_d_head
-	mamba_d_state mamba_d_conv mamba_expand mamba_n_groups mamba_dt_rank mamba_chunk_size use_mamba_kernels mamba_inner_layernorms ssm_state_size
-	linear_num_value_heads linear_num_key_heads linear_key_head_dim linear_value_head_dim linear_conv_kernel_dim linear_attn_config linear_bias
-	full_attention_interval sliding_window sliding_window_pattern _sliding_window_pattern use_sliding_window max_window_layers
-	layer_types mlp_layer_types layers_block_type mtp_layers_block_type hybrid_override_pattern mtp_hybrid_override_pattern block_configs
-	index_head_dim index_n_heads index_topk index_topk_freq index_topk_pattern index_skip_topk_offset index_share_for_mtp_iteration
-	use_attn_res use_post_attn_norm post_attention_layernorm full_attention_layernorm attn_res_block_size conv_L_cache use_cla qkv_attention_bias full_attn_idxs use_logn_attn
-	query_pre_attn_scalar sliding_window_size scale_attention_softmax_in_fp32 n_head_kv`)
-
-// unknownField is a field that may change the memory of attention, and that no rule reads; "": there is none.
-func (c *config) unknownField() string {
-	for _, name := range slices.Sorted(maps.Keys(c.text.values)) {
-		switch {
-		case name == "cla_share_factor": // read if use_cla is true
-		case name == "compress_ratios", name == "sparse_attention_config", name == "cross_attention_layers", name == "use_cla":
-			if c.text.has(name) {
-				return name
-			}
-		case changesAttention.MatchString(name) && !attentionFields[name] && c.text.has(name) && !strings.HasSuffix(name, "_token_id"):
-			return name
-		}
-	}
-	return ""
 }

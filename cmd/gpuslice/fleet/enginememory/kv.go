@@ -76,6 +76,7 @@ func (m *model) everyToken(r *Run, e kvElement, share float64, states int) (c ca
 			c.bytes += l.state.bytes(r.TensorParallel, e) * float64(states)
 		}
 	}
+	c.perToken, c.bytes = c.perToken*float64(m.passes), c.bytes*float64(m.passes)
 	c.bytes += c.perToken * r.tokens()
 	return c
 }
@@ -95,6 +96,7 @@ func (m *model) cells(r *Run, e kvElement) (c cache) {
 			c.bytes += cells * l.bytes(r.TensorParallel, e)
 		}
 	}
+	c.bytes *= float64(m.passes)
 	c.perToken = c.bytes / r.tokens()
 	return c
 }
@@ -190,7 +192,7 @@ func (m *model) groups(r *Run, e kvElement) (all []group) {
 		if at < 0 {
 			all, at = append(all, g), len(all)
 		}
-		all[at].layers++
+		all[at].layers += m.passes
 	}
 	return all
 }

@@ -261,8 +261,7 @@ func (c *config) nasFeedForward(ffn object) feedForward {
 	if width := ffn.int("intermediate_size"); width > 0 {
 		return feedForward{dense: width}
 	}
-	times, _ := ffn.values["ffn_mult"].(float64)
-	width := int(2 * min(max(times, 0), 64) * float64(c.hidden()) / 3)
+	width := int(2 * ffn.ratio("ffn_mult") * float64(c.hidden()) / 3)
 	return feedForward{dense: ceil(width, 256) * 256}
 }
 

@@ -7,6 +7,7 @@ type model struct {
 	layers    []layer
 	attention string // for people: "grouped-query", "latent (MLA)", ...
 	queries   int    // attention heads
+	passes    int    // of a token through all layers, each with a cache of its own
 	unknown   string // why attention is not known; "": it is
 }
 
@@ -28,19 +29,30 @@ type state struct {
 	wide                   bool // 4 bytes for each recurrent value, whatever the model has
 }
 
+// maxPasses bounds the passes of looped models; those that are published have 2 to 4.
+const maxPasses = 64
+
 func (c *config) model() *model {
-	m := &model{}
-	switch kinds, reason := c.kinds(); {
+	m := &model{passes: max(1, c.text.int("total_ut_steps"))}
+	kinds, reason := c.kinds()
+	if reason == "" {
+		reason = c.addLayers(m, kinds)
+	}
+	c.readWeights(m)
+	changing, others := c.unreadFields()
+	switch {
 	case c.text.bool("is_encoder_decoder") || c.outer.bool("is_encoder_decoder"):
 		m.unknown = "the model has an encoder and a decoder"
 	case encoders[c.kindOfModel]:
 		m.unknown = fmt.Sprintf("a model of type %s has no KV cache", c.kindOfModel)
-	case c.unknownField() != "":
-		m.unknown = "no rule is known for the field " + c.unknownField()
+	case changing != "":
+		m.unknown = "no rule is known for the field " + changing
 	case reason != "":
 		m.unknown = reason
-	default:
-		m.unknown = c.addLayers(m, kinds)
+	case m.passes > maxPasses:
+		m.unknown = fmt.Sprintf("total_ut_steps is %d: accepted: 1 to %d", m.passes, maxPasses)
+	case others != "":
+		c.assume("no rule reads %s: taken to need no memory", others)
 	}
 	return m
 }
@@ -75,12 +87,12 @@ func (c *config) addLayers(m *model, kinds []kind) (unknown string) {
 
 // block is a part of a layer after a search of architectures (block_configs); false: there was none.
 func (c *config) block(i int, part string) (object, bool) {
-	list, _ := c.text.values["block_configs"].([]any)
+	list, _ := c.text.value("block_configs").([]any)
 	if i >= len(list) {
 		return object{}, false
 	}
 	values, _ := list[i].(map[string]any)
-	found, _ := object{values, c.text.problems}.in(part)
+	found, _ := object{values: values, problems: c.text.problems}.in(part)
 	return found, true
 }
 

@@ -23,6 +23,15 @@ const (
 type object struct {
 	values   map[string]any
 	problems *[]error
+	read     map[string]bool // names that a rule asked for, whether they are there or not; nil: nobody wants to know
+}
+
+// value is a field as it stands.
+func (o object) value(name string) any {
+	if o.read != nil {
+		o.read[name] = true
+	}
+	return o.values[name]
 }
 
 // parse reads a JSON object. Python writes Infinity and NaN, which no other JSON has; nothing that is read here is either.
@@ -88,17 +97,17 @@ func pythonNumber(text []byte) int {
 // in returns the object under the first of the names that has one.
 func (o object) in(names ...string) (object, bool) {
 	for _, name := range names {
-		if values, ok := o.values[name].(map[string]any); ok {
-			return object{values, o.problems}, true
+		if values, ok := o.value(name).(map[string]any); ok {
+			return object{values: values, problems: o.problems}, true
 		}
 	}
-	return object{map[string]any{}, o.problems}, false
+	return object{values: map[string]any{}, problems: o.problems}, false
 }
 
 // int is the first of the names that has a number: a dimension or a count. 0: none has. A list stands for its largest number.
 func (o object) int(names ...string) int {
 	for _, name := range names {
-		if n, ok := o.number(name, o.values[name]); ok {
+		if n, ok := o.number(name, o.value(name)); ok {
 			return n
 		}
 	}
@@ -108,7 +117,7 @@ func (o object) int(names ...string) int {
 // intAt is int for one layer of models that list a number for each.
 func (o object) intAt(layer int, names ...string) int {
 	for _, name := range names {
-		value := o.values[name]
+		value := o.value(name)
 		if list, ok := value.([]any); ok && layer < len(list) {
 			value = list[layer]
 		}
@@ -143,14 +152,20 @@ func (o object) number(name string, value any) (int, bool) {
 	return 0, false
 }
 
+// ratio is a number that need not be whole, up to 64; 0: there is none.
+func (o object) ratio(name string) float64 {
+	r, _ := o.value(name).(float64)
+	return min(max(r, 0), 64)
+}
+
 func (o object) bool(name string) bool {
-	b, _ := o.values[name].(bool)
+	b, _ := o.value(name).(bool)
 	return b
 }
 
 func (o object) string(names ...string) string {
 	for _, name := range names {
-		if s, ok := o.values[name].(string); ok && s != "" {
+		if s, ok := o.value(name).(string); ok && s != "" {
 			if len(s) > maxText {
 				*o.problems = append(*o.problems, fmt.Errorf("%s has %d bytes, at most %d are read", name, len(s), maxText))
 				return ""
@@ -164,7 +179,7 @@ func (o object) string(names ...string) string {
 // strings are those of a list, as far as it is read.
 func (o object) strings(names ...string) (out []string) {
 	for _, name := range names {
-		list, _ := o.values[name].([]any)
+		list, _ := o.value(name).([]any)
 		for _, e := range list[:min(len(list), maxNames+1)] {
 			if s, ok := e.(string); ok {
 				out = append(out, s)
@@ -176,7 +191,7 @@ func (o object) strings(names ...string) (out []string) {
 
 // ints are the numbers of a list.
 func (o object) ints(name string) (out []int) {
-	list, _ := o.values[name].([]any)
+	list, _ := o.value(name).([]any)
 	for _, e := range list[:min(len(list), maxLayers)] {
 		if n, ok := e.(float64); ok && math.Abs(n) <= maxDimension {
 			out = append(out, int(n))
@@ -186,8 +201,10 @@ func (o object) ints(name string) (out []int) {
 }
 
 // has reports whether a field has a value that switches something on.
-func (o object) has(name string) bool {
-	switch v := o.values[name].(type) {
+func (o object) has(name string) bool { return switchesOn(o.value(name)) }
+
+func switchesOn(value any) bool {
+	switch v := value.(type) {
 	case nil:
 		return false
 	case bool:

@@ -24,7 +24,7 @@ func (c *config) checkPositions(r *Run) error {
 func (c *config) positions() int {
 	most := 0
 	for _, name := range []string{"n_positions", "max_position_embeddings"} {
-		if n, ok := c.text.values[name].(float64); ok && n >= 1 && n <= maxContext { // no dimension: some are larger than any of these
+		if n, ok := c.text.value(name).(float64); ok && n >= 1 && n <= maxContext { // no dimension: some are larger than any of these
 			most = int(n)
 		}
 	}

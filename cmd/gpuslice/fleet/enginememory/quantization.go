@@ -37,6 +37,8 @@ func (c *config) quantization(beside *object) (*quantization, error) {
 	if !ok {
 		return nil, nil
 	}
+	var problems []error
+	q.problems = &problems
 	out := &quantization{method: strings.ToLower(q.string("quant_method")), skipped: map[int][]string{}}
 	if out.method == "" && q.has("quant_algo") {
 		out.method = "modelopt"
@@ -49,7 +51,11 @@ func (c *config) quantization(beside *object) (*quantization, error) {
 		strings.EqualFold(q.string("kv_cache_quant_algo", "kv_cache_scheme"), "fp8") {
 		out.kv = 1
 	}
-	return out, out.skip(q)
+	err := out.skip(q)
+	if len(problems) > 0 {
+		out.bytes, out.unknown = 0, "quantization_config: "+problems[0].Error()
+	}
+	return out, err
 }
 
 // size is the bytes of a value by method.

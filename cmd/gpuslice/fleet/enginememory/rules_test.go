@@ -1,6 +1,7 @@
 package enginememory_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -37,6 +38,17 @@ func TestUnknownAttention(t *testing.T) {
 		{"an encoder", dense + `,"model_type":"bert"`, "type bert has no KV cache"},
 		{"no heads", `"hidden_size":1024,"num_hidden_layers":4`, "no number of attention heads"},
 		{"no layers", `"hidden_size":1024`, "no num_hidden_layers"},
+		{"a layer of eight that has attention (Ling 2.5)", dense + `,"model_type":"bailing_hybrid","kv_lora_rank":512,"qk_rope_head_dim":64,"layer_group_size":8`,
+			"the field layer_group_size"},
+		{"a state in half of the layers (Phi-4-mini-flash)", dense + `,"mamba_d_state":16,"mamba_expand":2,"mb_per_layer":2`, "the field mb_per_layer"},
+		{"a state beside attention in each layer (Falcon-H1)", dense + `,"attention_in_multiplier":1.5,"mamba_d_ssm":3072,"mamba_d_state":256`,
+			"the field mamba_d_ssm"},
+		{"states without a rule for their layers", dense + `,"mamba_d_state":256`, "mamba_d_state describes states"},
+		{"layers that are run again and again (Huginn)", dense + `,"mean_recurrence":32,"n_layers_in_recurrent_block":4`, "the field mean_recurrence"},
+		{"a loop (IQuest-Coder)", dense + `,"loop_num":2,"loop_window_size":64`, "the field loop_num"},
+		{"shared layers (Zamba2)", dense + `,"hybrid_layer_ids":[1,3],"num_mem_blocks":2`, "the field hybrid_layer_ids"},
+		{"windows under another name (MiMo-V2)", dense + `,"hybrid_layer_pattern":[0,1],"swa_head_dim":192`, "the field hybrid_layer_pattern"},
+		{"too many passes", dense + `,"total_ut_steps":100000`, "total_ut_steps is 100000"},
 		{"more heads of keys", dense + `,"num_key_value_heads":16`, "8 attention heads, and 16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,6 +71,8 @@ func TestKVBytesPerToken(t *testing.T) {
 		kvType       string
 		want         int64
 	}{
+		{"four passes, each with a cache (Ouro)", dense + `,"total_ut_steps":4`, 1, "", 4 * 4 * 2 * 8 * 128 * 2},
+		{"query heads that differ by layer (Laguna)", dense + `,"num_key_value_heads":2,"head_dim":128,"num_attention_heads_per_layer":[8,16,16,8]`, 1, "", 4 * 2 * 2 * 128 * 2},
 		{"as many as attention heads", dense, 1, "", 4 * 2 * 8 * 128 * 2},
 		{"grouped", dense + `,"num_key_value_heads":2`, 1, "", 4 * 2 * 2 * 128 * 2},
 		{"fewer heads than GPUs", dense + `,"num_key_value_heads":2`, 4, "", 4 * 2 * 1 * 128 * 2},
@@ -340,8 +354,11 @@ func TestLongLists(t *testing.T) {
 		"moe_layers_enum":         `"num_experts":8,"moe_layers_enum":"` + strings.Repeat("1,", 1_000_000) + `"`,
 		"quantization_config":     `"quantization_config":{"quant_method":"fp8","ignored_layers":["a"` + strings.Repeat(`,"b"`, 65_000) + `]}`,
 	} {
-		if _, err := enginememory.New([]byte("{"+dense+","+field+"}"), enginememory.Stored{}, run()); err == nil ||
-			!strings.Contains(err.Error(), name) {
+		e, err := enginememory.New([]byte("{"+dense+","+field+"}"), enginememory.Stored{}, run())
+		if err == nil && e.WeightsBytes == nil {
+			err = errors.New(e.Unknown) // what only weights depend on leaves the rest known
+		}
+		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -370,6 +387,68 @@ func TestKVFlags(t *testing.T) {
 			t.Errorf("%s with %s: error %v", c.engine, c.kvType, err)
 		case c.want != "" && (err != nil || !strings.Contains(strings.Join(e.Flags, " "), c.want)):
 			t.Errorf("%s with %s: error %v: %+v", c.engine, c.kvType, err, e)
+		}
+	}
+}
+
+// TestUnreadFields: a field that no rule reads is beside the point by its name, or it is named.
+func TestUnreadFields(t *testing.T) {
+	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16"`
+	for _, c := range []struct{ name, config, named string }{
+		{"positions, norms, tokens, routers, scales", `,"rope_theta":1e6,"partial_rotary_factor":0.5,"rms_norm_eps":1e-6,"use_qk_norm":true,"image_token_index":7,` +
+			`"router_dtype":"fp32","attention_in_multiplier":1.5,"activation_situ_linear_beta":25,"add_swa_attention_sink_bias":true`, ""},
+		{"what a class writes of generation", `,"id2label":{"0":"a"},"num_beams":1,"top_p":1.0,"chunk_size_feed_forward":0,"lm_head":true`, ""},
+		{"fields that are switched off", `,"recurrent_blocks":0,"use_hybrid":false,"loop_num":null,"swa_layers":[]`, ""},
+		{"predictors of further tokens", `,"mtp_transformer_layers":1`, "mtp_transformer_layers"},
+		{"two others", `,"thinking_depthwise":3,"flux":2`, "flux, thinking_depthwise"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := estimate(t, dense+c.config, run())
+			if e.KVBytesPerToken == nil || *e.KVBytesPerToken != 4*2*8*128*2 {
+				t.Fatalf("%v bytes a token (%s)", deref(e.KVBytesPerToken), e.Unknown)
+			}
+			all := strings.Join(e.Assumed, "; ")
+			if want := "no rule reads " + c.named + ": "; strings.Contains(all, want) != (c.named != "") || strings.Contains(all, "no rule reads") != (c.named != "") {
+				t.Errorf("assumed: %s, want %q", all, c.named)
+			}
+		})
+	}
+	t.Run("a name that goes on and on", func(t *testing.T) {
+		if e := estimate(t, dense+`,"attn_`+strings.Repeat("x", 10_000)+`":1`, run()); len(e.Unknown) > 400 {
+			t.Errorf("%d bytes", len(e.Unknown))
+		}
+	})
+}
+
+// TestUnreadableParts: a value that cannot be read leaves unknown what depends on it, and nothing else.
+func TestUnreadableParts(t *testing.T) {
+	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16"`
+	for _, c := range []struct{ name, config, unknown string }{
+		{"an encoder", `,"vision_config":{"depth":2.5,"hidden_size":64}`, "the encoder in vision_config: depth is 2.5"},
+		{"an encoder with its sizes elsewhere (DeepSeek-OCR)", `,"vision_config":{"mlp_ratio":3.7362,"width":{"sam_vit_b":{"layers":12,"width":768}}}`,
+			"the size of the encoder in vision_config"},
+		{"experts", `,"num_experts":8,"moe_intermediate_size":2.5`, "moe_intermediate_size is 2.5"},
+		{"a quantization", `,"quantization_config":{"quant_method":"awq","bits":4.5}`, "quantization_config: bits is 4.5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := estimate(t, dense+c.config, run())
+			if deref(e.KVBytesPerToken) != 4*2*8*128*2 || e.WeightsBytes != nil || e.SliceBytes != nil || !strings.Contains(e.Unknown, c.unknown) {
+				t.Errorf("%v bytes a token, weights %v: %q, want %q", deref(e.KVBytesPerToken), deref(e.WeightsBytes), e.Unknown, c.unknown)
+			}
+		})
+	}
+}
+
+// TestEncoders: a network beside the language model is an encoder, whatever its field; GPUs do not divide it.
+func TestEncoders(t *testing.T) {
+	const text = `"text_config":{"hidden_size":2560,"intermediate_size":9728,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":151936,"tie_word_embeddings":false,"torch_dtype":"bfloat16"}`
+	const encoder = `{"hidden_size":1152,"intermediate_size":4304,"num_hidden_layers":27}`
+	r := withGPUs(run(), 2)
+	without, usual := estimate(t, text, r), estimate(t, text+`,"vision_config":`+encoder, r)
+	for _, name := range []string{"vit_config", "image_encoder", "speech_config"} {
+		e := estimate(t, text+`,"`+name+`":`+encoder+`,"adapter_config":{"hidden_size":1152}`, r)
+		if deref(e.WeightsBytes) != deref(usual.WeightsBytes) || deref(e.WeightsBytes)-deref(without.WeightsBytes) < 800<<20 {
+			t.Errorf("%s: %d bytes, %d under vision_config, %d without", name, deref(e.WeightsBytes), deref(usual.WeightsBytes), deref(without.WeightsBytes))
 		}
 	}
 }
