@@ -10,6 +10,7 @@ import (
 const (
 	dcgmUsed   = "DCGM_FI_DEV_FB_USED"
 	dcgmFree   = "DCGM_FI_DEV_FB_FREE"
+	dcgmTotal  = "DCGM_FI_DEV_FB_TOTAL"
 	dcgmPrefix = "DCGM_FI_"
 )
 
@@ -48,7 +49,7 @@ var metricUses = map[string]metricUse{
 	lastTerminated:                      useCounter(terminated),
 	dcgmUsed:                            (*Records).add, // MiB
 	dcgmFree:                            useFree,
-	"DCGM_FI_DEV_FB_TOTAL":              useDevice,
+	dcgmTotal:                           useDevice,
 	"vllm:kv_cache_usage_perc":          useEngine,
 	"vllm:gpu_cache_usage_perc":         useEngine,
 	"sglang:token_usage":                useEngine,

@@ -11,7 +11,7 @@ func (r *Records) useOwner(l labels, o Owner) take {
 	byName := OwnerOf(l.pod)
 	inBetween := o.Kind == "ReplicaSet" && byName.Kind == "Deployment" || o.Kind == "Job" && byName.Kind == "CronJob"
 	if !inBetween && len(o.Kind) <= maxName && len(o.Name) <= maxName && len(r.owners) < MaxWorkloads {
-		r.owners[Key{Namespace: l.namespace, Workload: byName.Name}] = o
+		r.owners[Key{Cluster: l.cluster, Namespace: l.namespace, Workload: byName.Name}] = o
 	}
 	return ignore
 }

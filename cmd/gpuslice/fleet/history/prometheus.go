@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -22,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/guard/shorten"
 )
 
 const (
@@ -36,7 +39,12 @@ type Prometheus struct {
 	name   string // for errors
 	base   *url.URL
 	client *http.Client
-	token  string // of a bearer; "": none
+	header http.Header // of each request: a login, or the tenant of a server that has several
+
+	// Cluster is the one whose series are read, by the labels of servers with several; "": all.
+	Cluster string
+	// Incomplete is what the server said of answers that lack a part.
+	Incomplete Incomplete
 }
 
 // AtURL is the server at an address, which a bearer token ("": none) and an authority (PEM; nil: the system's) open.
@@ -54,32 +62,79 @@ func AtURL(address, token string, authority []byte) (*Prometheus, error) {
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &Prometheus{base.Redacted(), base, client, token}, nil
+	p := &Prometheus{name: base.Redacted(), base: base, client: client, header: http.Header{}}
+	if token != "" {
+		p.header.Set("Authorization", "Bearer "+token)
+	}
+	return p, nil
 }
 
-// get returns the body of the answer to a range query.
+// addHeaders adds headers of the form "NAME: VALUE". One that the API server would read may not go through its proxy.
+func (p *Prometheus) addHeaders(all []string, throughAPIServer bool) error {
+	for _, h := range all {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = http.CanonicalHeaderKey(strings.TrimSpace(name)), strings.TrimSpace(value)
+		switch {
+		case !ok || name == "" || value == "" || name == "Host": // the rest is for the transport, which checks both
+			return fmt.Errorf("%.80q: accepted: \"NAME: VALUE\" such as \"X-Scope-OrgID: team-a\"", h)
+		case throughAPIServer && (name == "Authorization" || strings.HasPrefix(name, "Impersonate-")):
+			return fmt.Errorf("%s is for the API server, through which the Service is read: name Prometheus by a URL", name)
+		}
+		p.header.Add(name, value)
+	}
+	return nil
+}
+
+// get returns the body of the answer to a range query. A server that asks to wait is asked again.
 func (p *Prometheus) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
 	u := p.base.JoinPath("api/v1/query_range")
 	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(req.Header, p.header)
+		resp, err := p.client.Do(req)
+		if failed := (*url.Error)(nil); errors.As(err, &failed) {
+			err = failed.Err // its text repeats the query
+		}
+		if err != nil {
+			return nil, unreachable(err)
+		}
+		if resp.StatusCode == http.StatusOK {
+			if limited := resp.Header.Get("M3-Results-Limited"); limited != "" {
+				p.Incomplete.add("M3-Results-Limited: " + limited)
+			}
+			return resp.Body, nil
+		}
+		err = answered(resp)
+		resp.Body.Close()
+		pause, busy := pauseOf(resp)
+		if !busy || try == maxTries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
 	}
-	if p.token != "" {
-		req.Header.Set("Authorization", "Bearer "+p.token)
+}
+
+const (
+	maxTries = 5
+	maxPause = 30 * time.Second
+)
+
+// pauseOf is how long a server that has too much to do asks to wait: 429 of Mimir and VictoriaMetrics, 503 with Retry-After.
+func pauseOf(resp *http.Response) (pause time.Duration, busy bool) {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return time.Second, resp.StatusCode == http.StatusTooManyRequests
 	}
-	resp, err := p.client.Do(req)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		err = failed.Err // its text repeats the query
-	}
-	if err != nil {
-		return nil, unreachable(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		return nil, answered(resp)
-	}
-	return resp.Body, nil
+	return min(time.Duration(min(seconds, 3600))*time.Second, maxPause),
+		resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable
 }
 
 // unreachable adds what to do about a server that gives no answer.
@@ -93,19 +148,64 @@ func unreachable(err error) error {
 	return err
 }
 
-// answered is the error of an answer that is no success: of Prometheus, of the API server before it, or of a proxy.
+// answerError is the error of an answer that is no success.
+type answerError struct {
+	status int
+	text   string
+}
+
+func (e *answerError) Error() string { return e.text }
+
+// smaller are words in servers' answers to a query that takes too much, which less time would cure. Prometheus, Thanos, Mimir and
+// VictoriaMetrics count samples, series, chunks, bytes or time.
+var smaller = []string{tooManySamples, "too many chunks", "maxSamplesPerQuery", "reduce time range", "time range", "exceeds the limit", "exceeded the maximum",
+	"exceeded samples", "limit", "too long query", "message larger than max"}
+
+// wantsLess reports whether a query of less time may have an answer: 422 is what servers answer where a query takes too much.
+func wantsLess(err error) bool {
+	failed := (*answerError)(nil)
+	if !errors.As(err, &failed) {
+		return strings.Contains(err.Error(), tooManySamples) // an error inside an answer
+	}
+	return failed.status == http.StatusUnprocessableEntity || failed.status == http.StatusRequestEntityTooLarge ||
+		(failed.status == http.StatusBadRequest || failed.status >= http.StatusInternalServerError) &&
+			slices.ContainsFunc(smaller, func(word string) bool { return strings.Contains(failed.text, word) })
+}
+
+// answered is the error of an answer that is no success: of Prometheus, of the API server before it, or of a proxy. What the server says
+// stays in it: it has the remedy.
 func answered(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // the status is enough
 	var problem struct{ Error, Message string }
-	if json.Unmarshal(text, &problem) == nil && problem.Error+problem.Message != "" {
-		return fmt.Errorf("it answers %s: %.300s", resp.Status, cmp.Or(problem.Error, problem.Message))
+	said := ""
+	if json.Unmarshal(text, &problem) == nil {
+		said = cmp.Or(problem.Error, problem.Message)
+	} else if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		said = string(text)
+	}
+	of := func(remedy string) error {
+		if said = shorten.Line(said, maxSaid); said == "" {
+			return &answerError{resp.StatusCode, "it answers " + resp.Status + ": " + remedy}
+		}
+		return &answerError{resp.StatusCode, "it answers " + resp.Status + ": " + strings.TrimSuffix(said+"; "+remedy, "; ")}
+	}
+	if strings.Contains(said, "org id") || strings.Contains(said, "tenant ID") {
+		return of(`name its tenant with --prometheus-header "X-Scope-OrgID: TENANT"`)
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect:
-		return fmt.Errorf("it answers %s: it wants a login; give a token with --prometheus-token-file", resp.Status)
+		if problem.Error+problem.Message == "" {
+			return of("it wants a login; give a token with --prometheus-token-file, or what else it wants with --prometheus-header")
+		}
 	}
-	return fmt.Errorf("it answers %s: is it the address of Prometheus?", resp.Status)
+	if problem.Error+problem.Message != "" || said != "" && resp.StatusCode != http.StatusNotFound {
+		return of("")
+	}
+	return of("is it the address of Prometheus?")
 }
+
+// maxSaid bounds what is printed of a server's text: VictoriaMetrics' remedy stands after 500 bytes.
+const maxSaid = 1000
 
 // serviceLabels select the services of Prometheus, as the Prometheus operator, its chart and the community's chart label them.
 var serviceLabels = []string{"operated-prometheus=true", "app=kube-prometheus-stack-prometheus",
@@ -131,7 +231,7 @@ func InCluster(ctx context.Context, client kubernetes.Interface, name string) (*
 	}
 	api := client.CoreV1().RESTClient()
 	base := api.Get().Namespace(namespace).Resource("services").Name("http:" + service + ":" + port).SubResource("proxy").URL()
-	return &Prometheus{name: "service " + name, base: base, client: api.(*rest.RESTClient).Client}, nil
+	return &Prometheus{name: "service " + name, base: base, client: api.(*rest.RESTClient).Client, header: http.Header{}}, nil
 }
 
 func findService(ctx context.Context, client kubernetes.Interface) (string, error) {
@@ -170,8 +270,8 @@ func portOf(s *corev1.Service) int32 {
 	return 0
 }
 
-// by keeps the labels that name a container, under the names that Prometheus may have given them, and a device.
-const by = "namespace,exported_namespace,pod,exported_pod,container,exported_container,"
+// by keeps the labels that name a container, under the names that Prometheus may have given them, and a device and a cluster.
+const by = clusterNames + ",namespace,exported_namespace,pod,exported_pod,container,exported_container,"
 
 // queries are the queries for metrics of gpuslice itself, and of engines: the metric that the answer is of, and PromQL.
 var queries = []struct{ metric, query string }{
@@ -216,11 +316,22 @@ func riseOf(counter string) string {
 	return `sum by (` + by + `device) (` + strings.Join(parts, " or ") + `) > 0`
 }
 
+// byPod is a function of DCGM exporter's metric over each hour. For a GPU that no pod has, the exporter names none, and Prometheus adds
+// the pod that it scraped: such series get the label of_exporter.
+func byPod(function, metric string) string {
+	const scraped = ` on (job, instance, namespace, pod) last_over_time(up[1h])`
+	without := function + `(` + metric + `{exported_pod=""}[1h])`
+	return function + `(` + metric + `{exported_pod!=""}[1h]) or (` + without + ` unless` + scraped + `) or label_replace(` + without + ` and` + scraped +
+		`, "` + labelOfExporter + `", "true", "", "")`
+}
+
+const dcgmLabels = labelOfExporter + ",Hostname,UUID,gpu,GPU_I_ID"
+
 // dcgmQueries are the queries for DCGM exporter's metrics, for the workloads that gpuslice did not measure.
 var dcgmQueries = []struct{ metric, query string }{
-	{dcgmUsed, `max by (` + by + `Hostname,UUID,gpu,GPU_I_ID) (max_over_time(DCGM_FI_DEV_FB_USED[1h]))`},
-	{dcgmFree, `min by (` + by + `Hostname,UUID,gpu,GPU_I_ID) (min_over_time(DCGM_FI_DEV_FB_FREE[1h]))`},
-	{"DCGM_FI_DEV_FB_TOTAL", `max by (` + by + `Hostname,UUID,gpu,GPU_I_ID) (last_over_time(DCGM_FI_DEV_FB_TOTAL[1h]))`},
+	{dcgmUsed, `max by (` + by + dcgmLabels + `) (` + byPod("max_over_time", dcgmUsed) + `)`},
+	{dcgmFree, `min by (` + by + dcgmLabels + `) (` + byPod("min_over_time", dcgmFree) + `)`},
+	{dcgmTotal, `max by (` + by + dcgmLabels + `) (` + byPod("last_over_time", dcgmTotal) + `)`},
 }
 
 // Read reads what a server knows of the hours from that of one time to that of another. progress is called before each query, with the
@@ -230,7 +341,7 @@ func (p *Prometheus) Read(ctx context.Context, system string, from, until time.T
 	first, last := from.Truncate(queryStep).Add(queryStep-time.Second), until.Truncate(queryStep).Add(queryStep-time.Second)
 	records := NewRecords()
 	records.System = system
-	records.Until, records.server = float64(last.Unix()), true
+	records.Until, records.server, records.Cluster = float64(last.Unix()), true, p.Cluster
 	all := float64(len(queries) + len(dcgmQueries))
 	for i, q := range append(slices.Clone(queries), dcgmQueries...) {
 		err := p.each(ctx, ranges{
@@ -244,6 +355,9 @@ func (p *Prometheus) Read(ctx context.Context, system string, from, until time.T
 		if err != nil {
 			return nil, err
 		}
+	}
+	for _, text := range p.Incomplete {
+		records.Incomplete.add(text)
 	}
 	return records, nil
 }
@@ -274,7 +388,7 @@ func (p *Prometheus) each(ctx context.Context, r ranges) error {
 			end = r.until
 		}
 		err := p.rangeQuery(ctx, r, end)
-		if err != nil && chunk > time.Hour && strings.Contains(err.Error(), tooManySamples) {
+		if err != nil && chunk > time.Hour && wantsLess(err) {
 			chunk = (chunk / 2).Truncate(r.step)
 			continue
 		}
@@ -338,7 +452,7 @@ func (p *Prometheus) Sum(ctx context.Context, expression string, from, until tim
 					all = append(all, found{labels, sum})
 				}
 			}, nil
-		})
+		}, p.Incomplete.add)
 		if err != nil {
 			return err
 		}
@@ -348,4 +462,18 @@ func (p *Prometheus) Sum(ctx context.Context, expression string, from, until tim
 		return nil
 	}
 	return p.each(ctx, ranges{from: from, until: until, step: sumStep, slow: errSlowSum, query: query, read: read})
+}
+
+// Clusters are those of the series of a selector, each with the matcher that selects it. Series without a label of one are of "".
+func (p *Prometheus) Clusters(ctx context.Context, selector string, from, until time.Time) (map[string]string, error) {
+	all := map[string]string{}
+	expression := "count by (" + clusterNames + ") (" + selector + ")"
+	return all, p.Sum(ctx, expression, from, until, func(labels map[string]string, _ float64) {
+		name := clusterOf(labels)
+		for _, label := range clusterLabels {
+			if name != "" && labels[label] == name {
+				all[name] = label + "=" + strconv.Quote(name)
+			}
+		}
+	})
 }

@@ -140,7 +140,7 @@ func TestHostileSeries(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			all := records.All()
-			found := slices.ContainsFunc(all, func(r *Record) bool { return r.Key == Key{"a", "web", "main"} && r.Memory.Hours() > 1 })
+			found := slices.ContainsFunc(all, func(r *Record) bool { return r.Key == Key{"", "a", "web", "main"} && r.Memory.Hours() > 1 })
 			if !found || len(records.LeftOut) == 0 || len(all) > MaxWorkloads {
 				t.Errorf("%s (first: %t): found: %t, %v series left out, %d workloads", name, first, found, records.LeftOut, len(all))
 			}
@@ -165,7 +165,7 @@ func TestKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := records.All(); len(all) != 1 || all[0].Key != (Key{"a", "web", "main"}) || all[0].Events.Terminated != 1 {
+	if all := records.All(); len(all) != 1 || all[0].Key != (Key{"", "a", "web", "main"}) || all[0].Events.Terminated != 1 {
 		t.Errorf("%+v", all)
 	}
 }

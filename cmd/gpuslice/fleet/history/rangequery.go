@@ -45,6 +45,7 @@ type rangeReader struct {
 	*jsontext.Decoder
 	budget *budget
 	use    func(labels map[string]string) (take, error) // for the samples of a series
+	warned func(text string)                            // of what the server says beside its data
 }
 
 // ReadRangeQuery reads the answers to range queries as Prometheus' HTTP API writes them, one after the other:
@@ -53,12 +54,12 @@ type rangeReader struct {
 func (r *Records) ReadRangeQuery(in io.Reader, metric string) error {
 	return readRangeQuery(in, func(labels map[string]string) (take, error) {
 		return r.useOf(cmp.Or(metric, labels["__name__"]), labels)
-	})
+	}, r.Incomplete.add)
 }
 
-func readRangeQuery(in io.Reader, use func(labels map[string]string) (take, error)) error {
+func readRangeQuery(in io.Reader, use func(labels map[string]string) (take, error), warned func(text string)) error {
 	b := &budget{in, maxValue, errValue}
-	reader := &rangeReader{jsontext.NewDecoder(b), b, use}
+	reader := &rangeReader{jsontext.NewDecoder(b), b, use, warned}
 	if err := reader.answers(); err != nil {
 		return fmt.Errorf("read a range query's answer: %w", err)
 	}
@@ -135,6 +136,13 @@ func (r *rangeReader) answer() error {
 			status, err = r.text()
 		case "error":
 			problem, err = r.text()
+		case "warnings":
+			return r.warnings()
+		case "isPartial": // of VictoriaMetrics
+			var partial string
+			if partial, err = r.text(); partial == "true" {
+				r.warned("isPartial")
+			}
 		default:
 			err = r.SkipValue()
 		}
@@ -150,6 +158,20 @@ func (r *rangeReader) answer() error {
 		return errors.New("it has no data.result")
 	}
 	return nil
+}
+
+// warnings reads what Prometheus, Thanos and Mimir say beside an answer that lacks a part. null: nothing.
+func (r *rangeReader) warnings() error {
+	if kind, err := r.peek(); err != nil || kind != '[' {
+		return cmp.Or(err, r.SkipValue())
+	}
+	return r.each('[', func(string) error {
+		text, err := r.text()
+		if err == nil && !strings.HasPrefix(text, "PromQL ") { // of the query, not of the data
+			r.warned(text)
+		}
+		return err
+	})
 }
 
 func (r *rangeReader) text() (string, error) {
@@ -271,21 +293,27 @@ func (r *Records) useOf(metric string, all map[string]string) (take, error) {
 		delete(all, "exported_pod")
 	}
 	l := labelsOf(all)
+	if r.Cluster != "" && l.cluster != r.Cluster {
+		return ignore, nil
+	}
 	if l.pod == "" && l.workload == "" && l.container == "" {
 		r.Unnamed++
 		return ignore, nil
 	}
 	if strings.HasPrefix(metric, dcgmPrefix) {
-		if strings.Contains(l.pod, "dcgm-exporter") { // the pod of the exporter itself, where no pod has the device
+		if ofExporter(all) {
+			if metric == dcgmUsed {
+				r.Exporters++
+			}
 			return ignore, nil
 		}
 		r = r.dcgm()
-		l.gpu = l.device
+		l.gpu = l.cluster + "/" + l.device
 	}
 	if len(all["result"]) > maxName {
 		return nil, fmt.Errorf("a label result of %d characters, at most %d", len(all["result"]), maxName)
 	}
-	name := strings.Join([]string{metric, l.namespace, l.pod, l.workload, l.container, l.device, all["result"]}, "\x00")
+	name := strings.Join([]string{metric, l.cluster, l.namespace, l.pod, l.workload, l.container, l.device, all["result"]}, "\x00")
 	s := r.series[name]
 	if s == nil {
 		var err error
@@ -314,6 +342,32 @@ func labelsOf(all map[string]string) labels {
 	of := func(name string) string { return cmp.Or(all["exported_"+name], all[name]) }
 	device := slices.DeleteFunc([]string{all["Hostname"], all["node"], of("device"), cmp.Or(all["UUID"], all["gpu"]), all["GPU_I_ID"]},
 		func(s string) bool { return s == "" })
-	return labels{namespace: of("namespace"), pod: of("pod"), workload: all["workload"],
+	return labels{cluster: clusterOf(all), namespace: of("namespace"), pod: of("pod"), workload: all["workload"],
 		container: of("container"), device: strings.Join(device, "/")}
+}
+
+// clusterLabels are the names under which servers of several clusters tell them apart: labels that each cluster's Prometheus or agent adds.
+const clusterNames = "cluster,cluster_name,cluster_id,k8s_cluster_name"
+
+var clusterLabels = strings.Split(clusterNames, ",")
+
+func clusterOf(all map[string]string) string {
+	for _, name := range clusterLabels {
+		if all[name] != "" {
+			return all[name]
+		}
+	}
+	return ""
+}
+
+// labelOfExporter marks series that name the pod of DCGM exporter.
+const labelOfExporter = "of_exporter"
+
+// ofExporter reports whether a series of DCGM exporter names the exporter's own pod, as that of a GPU that no pod has: by the container of
+// the exporter's chart or of the GPU Operator, or by the pod.
+func ofExporter(all map[string]string) bool {
+	if all["exported_pod"] != "" {
+		return false
+	}
+	return all[labelOfExporter] != "" || all["container"] == "exporter" || strings.Contains(all["container"], "dcgm-exporter") || strings.Contains(all["pod"], "dcgm-exporter")
 }

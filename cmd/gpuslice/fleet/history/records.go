@@ -24,9 +24,14 @@ const (
 var ErrTooMuch = errors.New("set a shorter --since, or read fewer files")
 
 // Key names a container of a workload.
-type Key struct{ Namespace, Workload, Container string }
+type Key struct {
+	Cluster                        string // "": the server or file has no label of one
+	Namespace, Workload, Container string
+}
 
-func (k Key) workload() Key { return Key{Namespace: k.Namespace, Workload: k.Workload} }
+func (k Key) workload() Key {
+	return Key{Cluster: k.Cluster, Namespace: k.Namespace, Workload: k.Workload}
+}
 
 // Record is the data of one Key.
 type Record struct {
@@ -37,7 +42,7 @@ type Record struct {
 	Slice  api.MiB // that its pods had last; 0: unknown
 	Device api.MiB // memory of the largest GPU that they were on last; 0: unknown
 	Pods   int     // with samples in the last two hours of all
-	// Shared reports whether the samples are of a GPU that several pods share, and so nobody's own.
+	// Shared reports whether the samples are of a GPU that several containers share, and so nobody's own.
 	Shared bool
 	// EngineUse is the highest part of its cache that an inference engine reported to use; 0: unknown.
 	EngineUse float64
@@ -61,6 +66,12 @@ type Records struct {
 	System string
 	// Until is the time in seconds after which no sample can be; 0: any can.
 	Until float64
+	// Cluster is the one whose series are read; "": all.
+	Cluster string
+	// Incomplete is what servers said of answers that lack a part.
+	Incomplete Incomplete
+	// Exporters is how many GPUs DCGM exporter reported under its own pod, because no pod had them.
+	Exporters int
 	// Dropped is how many samples were no memory of a GPU at a time that can be: NaN, negative, later than Until.
 	Dropped int
 	// Unnamed is how many series named no pod and no container.
@@ -82,7 +93,7 @@ type Records struct {
 func (r *Records) dcgm() *Records {
 	if r.ofGPUs == nil {
 		r.ofGPUs = NewRecords()
-		r.ofGPUs.Until, r.ofGPUs.server = r.Until, r.server
+		r.ofGPUs.Until, r.ofGPUs.server, r.ofGPUs.Cluster = r.Until, r.server, r.Cluster
 	}
 	return r.ofGPUs
 }
@@ -95,7 +106,7 @@ func NewRecords() *Records {
 }
 
 // labels are the names of a series.
-type labels struct{ namespace, pod, workload, container, device, gpu string }
+type labels struct{ cluster, namespace, pod, workload, container, device, gpu string }
 
 // seriesOf is the series that labels name, of a name that is unique to them.
 func (r *Records) seriesOf(name string, l labels) (*series, error) {
@@ -115,7 +126,7 @@ func (r *Records) seriesOf(name string, l labels) (*series, error) {
 var errName = errors.New("no object has such a name")
 
 func (r *Records) record(l labels) (*Record, error) {
-	for _, name := range []string{l.namespace, l.pod, l.workload, l.container} {
+	for _, name := range []string{l.cluster, l.namespace, l.pod, l.workload, l.container} {
 		if len(name) > maxName {
 			return nil, fmt.Errorf("a name of %d characters, at most %d: %.40q...: %w", len(name), maxName, name, errName)
 		}
@@ -127,7 +138,7 @@ func (r *Records) record(l labels) (*Record, error) {
 	if l.workload != "" {
 		owner = Owner{Name: l.workload}
 	}
-	key := Key{l.namespace, cmp.Or(owner.Name, l.container), l.container}
+	key := Key{l.cluster, l.namespace, cmp.Or(owner.Name, l.container), l.container}
 	if key.Workload == key.Container {
 		key.Container = ""
 	}
@@ -174,7 +185,7 @@ func (r *Records) All() []*Record {
 		}
 	}
 	slices.SortFunc(all, func(a, b *Record) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Workload, b.Key.Workload),
+		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Workload, b.Key.Workload),
 			cmp.Compare(a.Key.Container, b.Key.Container))
 	})
 	return all
@@ -289,7 +300,7 @@ func (r *Records) notePeaks() {
 	}
 }
 
-// noteShared marks the records whose samples are of a GPU that several pods had at one time.
+// noteShared marks the records whose samples are of a GPU that several pods, or containers of one, had at one time: each has the sum.
 func (r *Records) noteShared() {
 	byGPU := map[string][]*series{}
 	for _, s := range r.series {
@@ -302,7 +313,7 @@ func (r *Records) noteShared() {
 		slices.SortFunc(on, func(a, b *series) int { return cmp.Compare(a.first, b.first) })
 		var latest *series // of those before, the one with the latest sample
 		for _, s := range on {
-			if latest != nil && latest.last > s.first && latest.pod != s.pod {
+			if latest != nil && latest.last > s.first && (latest.record != s.record || latest.pod != s.pod) {
 				latest.record.Shared, s.record.Shared = true, true
 			}
 			if latest == nil || s.last > latest.last {

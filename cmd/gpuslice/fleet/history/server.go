@@ -15,7 +15,12 @@ import (
 )
 
 // Server are the flags that name a Prometheus.
-type Server struct{ Address, tokenFile, caFile string }
+type Server struct {
+	Address, tokenFile, caFile string
+
+	headers []string
+	cluster string
+}
 
 // Register adds the flags.
 func (o *Server) Register(flags *pflag.FlagSet) {
@@ -23,6 +28,9 @@ func (o *Server) Register(flags *pflag.FlagSet) {
 		"`ADDRESS` of Prometheus: a URL, or NAMESPACE/SERVICE:PORT (default: the service that is found in the cluster)")
 	flags.StringVar(&o.tokenFile, "prometheus-token-file", "", "`FILE` with a bearer token for the URL")
 	flags.StringVar(&o.caFile, "prometheus-ca", "", "`FILE` with the authority of the URL's certificate")
+	flags.StringArrayVar(&o.headers, "prometheus-header", nil,
+		"`HEADER` of each request, such as \"X-Scope-OrgID: team-a\", the tenant of Mimir and others; may be repeated")
+	flags.StringVar(&o.cluster, "prometheus-cluster", "", "`NAME` of the cluster, by the label cluster, if the server has several (default: all)")
 }
 
 // Check checks the flags together.
@@ -39,6 +47,9 @@ func (o *Server) atURL() bool { return strings.Contains(o.Address, "://") }
 func (o *Server) Connect(ctx context.Context, s cli.Streams, cluster *kube.Flags) (*Prometheus, kubernetes.Interface, error) {
 	if o.atURL() {
 		server, err := o.connectURL()
+		if err == nil {
+			err = o.apply(server)
+		}
 		return server, nil, err
 	}
 	connection, err := cluster.Connect(s)
@@ -53,8 +64,27 @@ func (o *Server) Connect(ctx context.Context, s cli.Streams, cluster *kube.Flags
 		return nil, nil, err
 	}
 	server, err := InCluster(ctx, client, o.Address)
+	if err == nil {
+		err = o.apply(server)
+	}
 	return server, connection.Client, err
 }
+
+func (o *Server) apply(p *Prometheus) error {
+	p.Cluster = o.cluster
+	if err := p.addHeaders(o.headers, !o.atURL()); err != nil {
+		return fmt.Errorf("--prometheus-header %w", err)
+	}
+	return nil
+}
+
+// ErrClusters is the error where a server or file has series of several clusters, and one is needed.
+func ErrClusters(names []string) error {
+	return fmt.Errorf("the samples are of several clusters: name one with --prometheus-cluster: %.300s", strings.Join(names, ", "))
+}
+
+// Cluster is the cluster of --prometheus-cluster.
+func (o *Server) Cluster() string { return o.cluster }
 
 func (o *Server) connectURL() (*Prometheus, error) {
 	const most = 1 << 20

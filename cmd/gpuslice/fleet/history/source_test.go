@@ -83,7 +83,7 @@ func TestForgedNames(t *testing.T) {
 				t.Errorf("%s: another namespace's workload has a peak of %g MiB", metric, r.Memory.Peak())
 			}
 		}
-		if want := map[Key]bool{{"a", "web", "main"}: true, {"tenant", "forger", "main"}: true}; !maps.Equal(got, want) {
+		if want := map[Key]bool{{"", "a", "web", "main"}: true, {"", "tenant", "forger", "main"}: true}; !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", metric, got, want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestForgedNames(t *testing.T) {
 	if err := r.read(strings.NewReader(matrix(one(strings.Replace(agentUsed, "gpuslice-system", "gpus", 1), pairs(8<<30))))); err != nil {
 		t.Fatal(err)
 	}
-	if all := r.All(); len(all) != 1 || all[0].Key != (Key{"a", "web", "main"}) {
+	if all := r.All(); len(all) != 1 || all[0].Key != (Key{"", "a", "web", "main"}) {
 		t.Errorf("agents elsewhere: %+v", all)
 	}
 }
@@ -145,14 +145,14 @@ func TestRangeQuery(t *testing.T) {
 		t.Fatalf("%d workloads", len(all))
 	}
 	web, db := all[0], all[1]
-	if web.Key != (Key{"a", "web", "main"}) || web.Owner.Kind != "Deployment" || web.Slice != 16<<10 ||
+	if web.Key != (Key{"", "a", "web", "main"}) || web.Owner.Kind != "Deployment" || web.Slice != 16<<10 ||
 		web.Memory.Peak() != 13<<10 || math.Abs(web.Memory.Hours()-24) > 0.1 {
 		t.Errorf("web: %+v, peak %g, %g hours", web, web.Memory.Peak(), web.Memory.Hours())
 	}
 	if web.Events.Terminated != 3 || web.EngineUse != 0.4 {
 		t.Errorf("web: %+v", web)
 	}
-	if db.Key != (Key{"b", "db", ""}) || db.Owner.Kind != "StatefulSet" || db.Memory.Peak() != 2048 {
+	if db.Key != (Key{"", "b", "db", ""}) || db.Owner.Kind != "StatefulSet" || db.Memory.Peak() != 2048 {
 		t.Errorf("db: %+v, peak %g", db, db.Memory.Peak())
 	}
 }
@@ -168,6 +168,9 @@ func TestDCGMShared(t *testing.T) {
 		{"one after the other", one(dcgm+`"train-1"`, later), false},
 		{"at one time", one(dcgm+`"other-0"`, pairs(5000)), true},
 		{"two exporters", one(dcgm+`"train-0","instance":"b"`, pairs(5000)), false},
+		{"a pod of the same name elsewhere", one(strings.Replace(dcgm, `"namespace":"a"`, `"namespace":"b"`, 1)+`"train-0"`, pairs(5000)), true},
+		{"another container of the pod", one(dcgm+`"train-0","exported_container":"other"`, pairs(5000)), true},
+		{"on a GPU of that name in another cluster", one(dcgm+`"other-0","cluster":"west"`, pairs(5000)), false},
 		{"on another GPU", one(strings.ReplaceAll(dcgm, "GPU-1", "GPU-2")+`"other-0"`, pairs(5000)), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -21,7 +22,7 @@ func Workloads(all []*Record, device api.MiB, coverage, hours float64) ([]*sizin
 		if r.Memory.Peak() > float64(r.Device) {
 			r.Device = 0 // of another GPU
 		}
-		w := &sizing.Workload{Group: r.Key.Namespace, Memory: &r.Memory, Slice: float64(r.Slice),
+		w := &sizing.Workload{Group: strings.TrimPrefix(r.Key.Cluster+"/"+r.Key.Namespace, "/"), Memory: &r.Memory, Slice: float64(r.Slice),
 			Device: float64(r.Device), Events: r.Events, Engine: r.EngineUse > 0}
 		if workloads = append(workloads, w); !r.Shared {
 			own = append(own, w)
@@ -43,7 +44,7 @@ func Recorded(recorded *peaks.Record) *Records {
 		if container == name {
 			container = ""
 		}
-		return Key{namespace, name, container}
+		return Key{Namespace: namespace, Workload: name, Container: container}
 	}
 	for of := range recorded.Workloads {
 		key := keyOf(of.Namespace, of.Name, of.Container)

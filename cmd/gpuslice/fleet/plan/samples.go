@@ -57,6 +57,14 @@ func readSamples(ctx context.Context, s cli.Streams, system string, files []stri
 	if len(all) == 0 {
 		return nil, fmt.Errorf("--samples: no samples of GPU memory by pod were found in %d files", len(files))
 	}
+	for _, r := range all {
+		if r.Key.Cluster != all[0].Key.Cluster {
+			return nil, fmt.Errorf("--samples: samples of several clusters, such as %q and %q: name files of one", all[0].Key.Cluster, r.Key.Cluster)
+		}
+	}
+	for _, text := range records.Incomplete {
+		fmt.Fprintln(s.Err, "--samples lack a part, so that sizes may be too small:", text)
+	}
 	return sizesOf(all), nil
 }
 

@@ -94,14 +94,20 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 	if len(all) == 0 {
 		return fmt.Errorf("no samples of GPU memory by pod were found%s", leftOut(records))
 	}
-	for _, text := range []string{leftOut(records), offers.problem} {
+	for _, text := range []string{incomplete(records), leftOut(records), offers.problem} {
 		if text != "" {
 			fmt.Fprintln(s.Err, strings.TrimPrefix(text, ": "))
 		}
 	}
 	items := o.recommend(all, offers)
+	for i := range items {
+		items[i].Incomplete = records.Incomplete
+	}
 	if len(items) == 0 {
 		return fmt.Errorf("none of the %d workloads with samples is one of those requested", len(all))
+	}
+	if clusters := clustersOf(items); output.Format == patchFormat && len(clusters) > 1 {
+		return history.ErrClusters(clusters)
 	}
 	if output.Format == patchFormat {
 		return printPatches(s, items)
@@ -119,9 +125,31 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 	return nil
 }
 
+// incomplete is what the server said of answers that lack a part; "": nothing.
+func incomplete(r *history.Records) string {
+	if len(r.Incomplete) == 0 {
+		return ""
+	}
+	return "the server's answers lack a part, so that peaks and sizes may be too small: " + strings.Join(r.Incomplete, "; ")
+}
+
+// clustersOf are the clusters of items.
+func clustersOf(items []item) (names []string) {
+	for i := range items {
+		if name := cmp.Or(items[i].Cluster, "(no label)"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // leftOut names unusable input; "": none.
 func leftOut(r *history.Records) string {
 	var texts []string
+	if r.Exporters > 0 {
+		texts = append(texts, fmt.Sprintf("GPUs that no pod had, which DCGM exporter reports under its own pod (series: %d)", r.Exporters))
+	}
 	if r.Unnamed > 0 {
 		texts = append(texts, fmt.Sprintf("%d series that name no pod", r.Unnamed))
 	}
@@ -208,7 +236,7 @@ func (o *historyOptions) readRecord(ctx context.Context, s cli.Streams, cluster 
 
 func (o *historyOptions) readFiles(ctx context.Context, s cli.Streams) (*history.Records, error) {
 	records := history.NewRecords()
-	records.System = o.systemNamespace
+	records.System, records.Cluster = o.systemNamespace, o.prometheus.Cluster()
 	// Times of another epoch than Unix's begin near zero, so that this drops none of them.
 	records.Until = float64(s.Now().Add(time.Hour).Unix())
 	for _, path := range o.from {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/yaml"
@@ -17,6 +18,7 @@ import (
 
 // item is the recommendation for the container of a workload: an item of -o json.
 type item struct {
+	Cluster   string         `json:"cluster,omitempty"` // if the server or file has a label of one
 	Namespace string         `json:"namespace,omitempty"`
 	Workload  string         `json:"workload"`
 	Kind      string         `json:"kind,omitempty"` // of the owner, if it is known from the pods' names
@@ -40,6 +42,8 @@ type item struct {
 	Saves     *int64         `json:"savesBytes,omitempty"`     // of all pods; negative: it takes more; absent: unknown
 	SavesCost *float64       `json:"savesPerMonth,omitempty"`  // absent: unknown, or without --price
 	Advice    string         `json:"advice,omitempty"`
+	// Incomplete is what the server said of answers that lack a part.
+	Incomplete []string `json:"incomplete,omitempty"`
 
 	owner string // name of the object that makes the pods
 }
@@ -55,7 +59,7 @@ func (i *item) saves() int64 {
 }
 
 func (o *historyOptions) itemOf(r *history.Record, e sizing.Estimate, offers offers) item {
-	i := item{owner: r.Owner.Name, Namespace: r.Key.Namespace, Workload: r.Key.Workload,
+	i := item{owner: r.Owner.Name, Cluster: r.Key.Cluster, Namespace: r.Key.Namespace, Workload: r.Key.Workload,
 		Kind: r.Owner.Kind, Container: r.Key.Container, Pods: r.Pods,
 		Hours: math.Round(e.Hours*10) / 10, Peak: api.MiB(math.Ceil(e.Peak)), Slice: r.Slice, Device: r.Device, Verdict: e.Verdict,
 		Marks: cli.NonNil(e.Marks), MoreHours: math.Ceil(e.MoreHours*10) / 10, EngineUse: r.EngineUse}
@@ -64,7 +68,7 @@ func (o *historyOptions) itemOf(r *history.Record, e sizing.Estimate, offers off
 	}
 	if r.Shared {
 		i.Verdict, i.MoreHours, i.Advice =
-			sizing.Unknown, 0, "several pods shared its GPU, which DCGM measures as a whole: agents of gpuslice measure each container"
+			sizing.Unknown, 0, "several containers shared its GPU, which DCGM measures as a whole: agents of gpuslice measure each container"
 		return i
 	}
 	if i.Advice = adviceOf(e.Verdict, r, o.coverage); e.Size == 0 {
@@ -119,12 +123,19 @@ func pageOf(items []item, priced bool) *cli.Page {
 	if priced {
 		header = append(header, "PER-MONTH")
 	}
+	several := len(clustersOf(items)) > 1
+	if several {
+		header = slices.Insert(header, 0, "CLUSTER")
+	}
 	rows := [][]string{append(header, "VERDICT", "MARKS")}
 	for _, i := range items {
 		row := []string{i.Namespace, i.Workload, i.Container, cli.Count(int64(i.Pods)),
 			hoursText(i.Hours), cli.Amount(i.Peak), now(i), cli.Amount(i.Size), signed(i.Saves)}
 		if priced {
 			row = append(row, i.cost())
+		}
+		if several {
+			row = slices.Insert(row, 0, i.Cluster)
 		}
 		verdict := string(i.Verdict)
 		if i.MoreHours > 0 {
@@ -215,7 +226,7 @@ func basisText(i item) string {
 // printCSV prints rows in which a cell is empty if its value is not known.
 func printCSV(out io.Writer, items []item) error {
 	rows := [][]string{{"namespace", "workload", "kind", "container", "pods",
-		"hours", "peak_mib", "slice_mib", "size_mib", "saves_mib", "saves_per_month", "verdict", "marks"}}
+		"hours", "peak_mib", "slice_mib", "size_mib", "saves_mib", "saves_per_month", "verdict", "marks", "cluster"}}
 	mib := func(m api.MiB) string { return cli.Count(int64(m)) }
 	for _, i := range items {
 		saves, cost := "", ""
@@ -227,7 +238,7 @@ func printCSV(out io.Writer, items []item) error {
 		}
 		rows = append(rows,
 			[]string{i.Namespace, i.Workload, i.Kind, i.Container, strconv.Itoa(i.Pods), strconv.FormatFloat(i.Hours, 'f', -1, 64),
-				mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks)})
+				mib(i.Peak), mib(i.Slice), mib(i.Size), saves, cost, string(i.Verdict), cli.Join(i.Marks), i.Cluster})
 	}
 	return cli.PrintCSV(out, rows)
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/history"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/price"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
@@ -20,21 +22,48 @@ func (o *options) runDevices(ctx context.Context, s cli.Streams, span period) er
 	if err != nil {
 		return err
 	}
+	sum, err := o.ofCluster(ctx, server, span)
+	if err != nil {
+		return err
+	}
 	var all []*charge
 	var notes []string
 	for _, month := range span.months() {
-		m, err := measure(ctx, server.Sum, month, o.charges.Prices == openCostPrices)
+		m, err := measure(ctx, sum, month, o.charges.Prices == openCostPrices)
 		if err != nil {
 			return err
 		}
 		charges, more := o.charges.ofDevices(month, m)
 		all, notes = append(all, charges...), append(notes, more...)
 	}
+	for _, text := range server.Incomplete {
+		notes = append(notes, "the server's answers lack a part, so that use and time seen may be too small: "+text)
+	}
 	more, err := o.printFOCUS(s.Out, all)
 	for _, note := range append(notes, more...) {
 		fmt.Fprintln(s.Err, note)
 	}
 	return err
+}
+
+// ofCluster sums up the series of one cluster: nodes and pods of two may have one name.
+func (o *options) ofCluster(ctx context.Context, server *history.Prometheus, span period) (minutes, error) {
+	clusters, err := server.Clusters(ctx, devicesSeen, span.from, span.until)
+	if err != nil {
+		return nil, err
+	}
+	chosen := o.prometheus.Cluster()
+	switch matcher, known := clusters[chosen]; {
+	case chosen != "" && !known:
+		return nil, fmt.Errorf("--prometheus-cluster %q: the server has %.300s", chosen, strings.Join(slices.Sorted(maps.Keys(clusters)), ", "))
+	case chosen == "" && len(clusters) > 1:
+		return nil, history.ErrClusters(slices.Sorted(maps.Keys(clusters)))
+	case chosen != "":
+		return func(ctx context.Context, expression string, from, until time.Time, add func(labels map[string]string, sum float64)) error {
+			return server.Sum(ctx, strings.ReplaceAll(expression, "{", "{"+matcher+","), from, until, add)
+		}, nil
+	}
+	return server.Sum, nil
 }
 
 // ofDevices are the charges of a month: of each device for the time in which it was seen, and of the rest of the invoice.

@@ -12,7 +12,8 @@ import (
 // Expressions of PromQL. A container holds its slice on each device on which it was seen. Series whose labels Prometheus did not keep
 // (exported_namespace) are of nobody, and so are those of guards: pods of tenants serve them, and could write the rows of others.
 const (
-	deviceBytes = `max by (node, device, model) (gpuslice_agent_device_memory_bytes{node!=""})`
+	devicesSeen = `gpuslice_agent_device_memory_bytes{node!=""}`
+	deviceBytes = `max by (node, device, model) (` + devicesSeen + `)`
 	sliceBytes  = `max by (namespace, pod, container, node) (gpuslice_agent_memory_slice_bytes{exported_namespace=""})`
 	usedBytes   = `max by (namespace, pod, container, node, device) (gpuslice_agent_memory_used_bytes{exported_namespace=""})`
 	peakBytes   = `max by (namespace, pod, container, node, device) (gpuslice_agent_memory_peak_bytes{exported_namespace=""})`
@@ -24,8 +25,8 @@ const (
 	heldQuery = `sum by (namespace, node, device) (` + heldBytes + ofDevice + `)`
 	readQuery = `sum by (namespace, node, device) ((` + heldBytes + ` and ` + usedBytes + `)` + ofDevice + `)`
 	usedQuery = `sum by (namespace, node, device) (` + usedBytes + ofDevice + `)`
-	costQuery = `max by (node) (node_gpu_hourly_cost{node!=""}) * max by (node) (node_gpu_count) > 0`
-	gpusQuery = `max by (node) (node_gpu_count) and (` + costQuery + `)`
+	costQuery = `max by (node) (node_gpu_hourly_cost{node!=""}) * max by (node) (node_gpu_count{node!=""}) > 0`
+	gpusQuery = `max by (node) (node_gpu_count{node!=""}) and (` + costQuery + `)`
 
 	// whilePriced follows the expression of a device for the time in which OpenCost has a price of its node.
 	whilePriced = ` and on (node) (` + costQuery + `)`
