@@ -32,6 +32,12 @@ var (
 	errRewritten = errors.New("the script changes what its words mean")
 )
 
+// ErrElsewhere and ErrIdle are why none of the commands is found: another program, or a file, may start one; or nothing does.
+var (
+	ErrElsewhere = errors.New("its command line is a script, or not that of a program that is known to take it")
+	ErrIdle      = errors.New("its command line starts nothing that takes it")
+)
+
 // GivenTo returns the words behind a command of which one is among commands, as the program that it starts gets them: a shell's
 // script is read by the shell's grammar. Without one of the commands the words of a container without a command go to its image's
 // entrypoint. The error is why the words are not known.
@@ -61,7 +67,10 @@ func GivenTo(c *corev1.Container, commands [][]string) ([]Given, error) {
 	case len(c.Command) == 0 && !f.shells:
 		return argv, nil
 	}
-	return nil, errors.New("its command line is a script, or not that of a program that is known to take it")
+	if f.idle && !f.others {
+		return nil, ErrIdle
+	}
+	return nil, ErrElsewhere
 }
 
 // finder looks for the programs that a command line starts.
@@ -70,6 +79,8 @@ type finder struct {
 	commands  [][]string
 	found     [][]Given
 	shells    bool
+	idle      bool // a program that starts no other is run
+	others    bool // a program is run that may start one of the commands
 	err       error
 }
 
@@ -101,7 +112,23 @@ func (f *finder) run(words []Given, depth int) {
 			f.shell(path.Base(at.Text), words[i+1:], depth)
 			return
 		}
+		was := start
 		start = at.Start && (leadsOn(at.Text) || at.Text == "command")
+		if was && !start {
+			f.note(words[i])
+		}
+	}
+}
+
+// note notes a program that is none of the commands.
+func (f *finder) note(program Given) {
+	switch path.Base(program.Text) {
+	case "sleep", "tail", "cat", "echo", "printf", "true", ":", "[", "test", "date", "ls", "id", "hostname", "mkdir", "nvidia-smi",
+		"export", "set", "trap", "wait", "cd", "exit":
+		f.idle = f.idle || !program.Opaque
+		f.others = f.others || program.Opaque
+	default:
+		f.others = true
 	}
 }
 
@@ -140,7 +167,8 @@ func (f *finder) shell(name string, words []Given, depth int) {
 			f.script(name, w.Text, words[i+1:], depth)
 			return
 		default:
-			return // a file, which nobody can read here
+			f.others = true // a file, which nobody can read here
+			return
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
@@ -18,8 +19,9 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	}
 	given, unknown := commandline.GivenTo(e.in.Container, p.commands)
 	for _, off := range a.Unless {
-		if _, found, _ := commandline.FlagIn(given, off); found {
-			says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory only", off, a.Flag)
+		flag, value, valued := strings.Cut(off, "=")
+		if set, found, _ := commandline.FlagIn(given, flag); found && (!valued || set.Text == value) {
+			says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory at most", off, a.Flag)
 			e.out.Notes = append(e.out.Notes, says)
 			e.reasons = append(e.reasons, says)
 			return
@@ -42,8 +44,13 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	case found && (value.Opaque || strings.Contains(value.Text, "$")):
 		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten.Text(value.Text, maxQuoted), most))
 		e.reasons = append(e.reasons, a.Flag+" is known at run time only")
+	case !found && e.in.Framework == "" && errors.Is(unknown, commandline.ErrIdle):
+		e.reasons = append(e.reasons, fmt.Sprintf("its command starts no %s", p.Title))
 	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
 		e.object(p, a, most, fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total)))
+		if e.in.Framework == "" && errors.Is(unknown, commandline.ErrElsewhere) {
+			e.orNone(p)
+		}
 	case !found && cmp.Or(unknown, doubt) != nil:
 		e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, cmp.Or(unknown, doubt)))
 	case !found:
@@ -75,6 +82,16 @@ func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) 
 	if a.Cap {
 		e.cap(fmt.Sprintf("%s=%s (%s)", a.Flag, value, p.Title))
 	}
+}
+
+// orNone names the label for a container of which only the image shows the framework.
+func (e *evaluation) orNone(p *compiled) {
+	says := fmt.Sprintf("if its command starts no %s, write the label %s: %q", p.Title, api.LabelFramework, None)
+	if n := len(e.out.Denials); n > 0 {
+		e.out.Denials[n-1].Detail += "; " + says
+		return
+	}
+	e.warnOnce(says)
 }
 
 // object denies or rewrites if policy does, and warns elsewhere.

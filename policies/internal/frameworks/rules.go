@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // evaluation works out one container's result, profile by profile.
@@ -64,7 +65,27 @@ func (e *evaluation) profile(choice choice, capless bool) {
 		if rule.Uncapped != "" && !capless {
 			e.reasons = append(e.reasons, rule.Uncapped)
 		}
+		e.caution(rule.Caution)
 	}
+}
+
+// caution warns about what the framework takes by default.
+func (e *evaluation) caution(c *Caution) {
+	if c == nil {
+		return
+	}
+	for _, name := range c.Variables {
+		theirs, found := lookup(e.in.Container, name)
+		if most, err := utilization(e.amounts); found && (!theirs.readable || err != nil || atMost(theirs.value, most) == nil) {
+			return
+		}
+	}
+	for _, flag := range c.Flags {
+		if _, found := commandline.Flag(e.found.words, flag); found {
+			return
+		}
+	}
+	e.warnOnce(c.Says)
 }
 
 // applies reports whether the rule's condition holds.

@@ -89,7 +89,15 @@ type Uncap struct {
 type Rule struct {
 	When     When      `json:"when,omitempty"`
 	Uncapped string    `json:"uncapped,omitempty"`
+	Caution  *Caution  `json:"caution,omitempty"`
 	Set      []Setting `json:"set,omitempty"`
+}
+
+// Caution is a warning about the memory that the framework takes by default, unless the pod lowers that itself.
+type Caution struct {
+	Says      string   `json:"says"`
+	Variables []string `json:"variables,omitempty"` // a value that fits the slice lowers it
+	Flags     []string `json:"flags,omitempty"`     // a flag of any value may
 }
 
 // When is a rule's condition; an omitted field always holds. An unknown version is in no range, and meets Unknown
@@ -114,7 +122,7 @@ type Argument struct {
 	Flag    string   `json:"flag"`
 	Most    string   `json:"most"`             // formula of the largest value that fits
 	Views   []View   `json:"views"`            // where it is needed
-	Unless  []string `json:"unless,omitempty"` // arguments that switch it off
+	Unless  []string `json:"unless,omitempty"` // arguments that switch it off: "--flag", or "--flag=value" for that value alone
 	Default string   `json:"default"`          // the effect of omitting it, for people
 	Takes   string   `json:"takes,omitempty"`  // the value that counts without it
 	Cap     bool     `json:"cap,omitempty"`    // a small enough value bounds the whole process
