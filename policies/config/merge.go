@@ -61,6 +61,7 @@ func mergeTable() []mergeRow {
 		{"Quota", mergeBeside, (*tightening).quota},
 		{"TenantQuota", mergeIdentity, nil},
 		{"Accept", mergeIntersection, func(t *tightening) { common(t, &t.out.Accept, t.tenant.Accept) }},
+		{"MemoryUnits", mergeAuthority, notForTenants(func(p *Policy) bool { return len(p.MemoryUnits) > 0 })},
 		{"OptOut", mergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
 		{"MinimumEnforcement", mergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.MinimumEnforcement.Tier, t.tenant.MinimumEnforcement.Tier, api.Tiers())

@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 	t.Run("each names what is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct{ name, document, want string }{
-			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
+			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, memoryUnits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
 			{"the wrong case", head + "enforcementmode: warn\n",
 				`enforcementmode: Invalid value: "enforcementmode": unknown field; did you mean "enforcementMode"? (line 2)`},
 			{"an underscore inside a list",

@@ -50,6 +50,9 @@ type Policy struct {
 	// Forms of requests that are accepted beside gpuslice's labels: fractional-quantity (`nvidia.com/gpu: "0.25"`), shared-name (a resource
 	// of shares, such as `nvidia.com/gpu.shared: 1`), and those of other systems.
 	Accept []string `json:"accept,omitempty"`
+	// Units of memory of accepted systems whose device plugins are configured with another than their default: `{aliyun: 1Mi}` for gpushare with
+	// `--memory-unit=MiB`, `{volcano: 1Gi}` for Volcano with `--gpu-memory-factor=1024`.
+	MemoryUnits map[string]quantity.MiB `json:"memoryUnits,omitempty"`
 	// Whether a pod may opt out of transparent mode with `gpuslice.dev/share: disabled`.
 	OptOut bool `json:"optOut,omitempty"`
 	// The weakest tier of a slice. Default: none.

@@ -96,6 +96,9 @@ func (p *Policy) validate() field.ErrorList {
 		oneOf(e, field.NewPath("accept").Index(i), name, spellings.Names())
 	}
 	distinct(e, field.NewPath("accept"), p.Accept)
+	for name := range p.MemoryUnits {
+		oneOf(e, field.NewPath("memoryUnits").Key(name), name, spellings.Units())
+	}
 	p.MinimumEnforcement.validate(e, field.NewPath("minimumEnforcement"))
 	p.validateFrameworks(e)
 	p.validateEnv(e, field.NewPath("env"))

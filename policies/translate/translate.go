@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/podedit"
@@ -37,6 +38,24 @@ type Translation struct {
 	Notes []string
 	// Problems are why the pod cannot be translated.
 	Problems []string
+	// Units are those of memory, by system, where they are configured.
+	Units map[string]quantity.MiB
+}
+
+// SetUnit sets the unit of a system's amounts of memory.
+func (t *Translation) SetUnit(system, unit string) error {
+	amount, err := quantity.ParseMemory(unit)
+	switch {
+	case !slices.Contains(spellings.Units(), system):
+		return fmt.Errorf("%q: accepted: %s", system, strings.Join(spellings.Units(), ", "))
+	case err != nil:
+		return fmt.Errorf("%s: %w", system, err)
+	}
+	if t.Units == nil {
+		t.Units = map[string]quantity.MiB{}
+	}
+	t.Units[system] = amount
+	return nil
 }
 
 // Known are the systems that are read.
@@ -45,9 +64,9 @@ func (Translation) Known() []string {
 }
 
 // of translates a pod, and does not change its argument.
-func of(pod *corev1.Pod) Translation {
-	found := spellings.Find(pod)
-	everything := &config.Policy{Name: "translation", Accept: spellings.Names()}
+func of(pod *corev1.Pod, units map[string]quantity.MiB) Translation {
+	found := spellings.Find(pod, units)
+	everything := &config.Policy{Name: "translation", Accept: spellings.Names(), MemoryUnits: units}
 	req, _, _, violations := request.Read(pod, everything, nil, nil)
 	if len(req.Containers)+len(violations) == 0 {
 		return Translation{} // node selectors alone request nothing
@@ -206,7 +225,7 @@ func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
 	if violation != nil {
 		return nil, fmt.Errorf("%s: %s", violation.Reason, violation.Detail)
 	}
-	*t = of(pod.Pod)
+	*t = of(pod.Pod, t.Units)
 	if t.Pod == nil {
 		return nil, nil
 	}

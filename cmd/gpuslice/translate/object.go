@@ -18,10 +18,10 @@ type translated struct {
 // known are the systems that are read.
 func known() []string { return translate.Translation{}.Known() }
 
-// of translates a pod, or the templates of a workload. Everything else stays as it is.
-func of(o manifest.Object) (translated, error) {
+// of translates a pod, or the templates of a workload, with the units that as has. Everything else stays as it is.
+func of(o manifest.Object, as translate.Translation) (translated, error) {
 	if o.Kind == "Pod" && o.APIVersion == "v1" {
-		return pod(o, o.Raw)
+		return pod(o, o.Raw, as)
 	}
 	out := translated{Object: o, after: o.Raw}
 	templates, err := manifest.Templates(o)
@@ -33,7 +33,7 @@ func of(o manifest.Object) (translated, error) {
 		if err != nil {
 			return translated{}, err
 		}
-		one, err := pod(o, raw)
+		one, err := pod(o, raw, as)
 		if err != nil {
 			return translated{}, err
 		}
@@ -78,8 +78,8 @@ func compacted(a, b []string) []string {
 	return slices.Compact(out)
 }
 
-func pod(o manifest.Object, raw []byte) (translated, error) {
-	out := translated{Object: o}
+func pod(o manifest.Object, raw []byte, as translate.Translation) (translated, error) {
+	out := translated{Object: o, Translation: as}
 	operations, err := out.Read(raw)
 	if err != nil || len(out.Problems) > 0 {
 		return out, err

@@ -39,7 +39,7 @@ func (o *options) preview(ctx context.Context, s cli.Streams) error {
 	var tally cli.Tally
 	items := []migrated{}
 	for _, object := range objects {
-		t, err := of(object)
+		t, err := of(object, o.as)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", object, err)

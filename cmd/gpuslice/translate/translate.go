@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 	"github.com/gpuslice/gpuslice/cmd/client/kube"
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/policies/translate"
 )
 
 const long = `With -f: print pods and workloads that request GPUs in the words of another system, in gpuslice's: resources and annotations of that
@@ -49,6 +50,8 @@ type options struct {
 	kube      kube.Flags
 	from      string
 	output    cli.Output
+	units     map[string]string
+	as        translate.Translation // with the units
 }
 
 // New returns the command.
@@ -73,6 +76,9 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.from, "from", "", "`SYSTEM` whose words are looked for in the namespace (default: all)")
 	flags.StringArrayVarP(&o.filenames, "filename", "f", nil,
 		"`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
+	flags.StringToStringVar(&o.units, "memory-unit", nil,
+		"`SYSTEM=UNIT` in which the system's device plugin counts memory, such as aliyun=1Mi (--memory-unit=MiB there) or volcano=1Gi "+
+			"(--gpu-memory-factor=1024)")
 	o.output.Register(cmd, cli.YAML, cli.Name, cli.JSONPath, diff)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
@@ -83,6 +89,11 @@ const diff = "diff"
 
 func (o *options) check() error {
 	files := len(o.filenames) > 0
+	for system, unit := range o.units {
+		if err := o.as.SetUnit(system, unit); err != nil {
+			return fmt.Errorf("--memory-unit %w", err)
+		}
+	}
 	switch {
 	case o.from != "" && !slices.Contains(known(), o.from):
 		return fmt.Errorf("--from %q: accepted: %s", o.from, strings.Join(known(), ", "))
@@ -102,7 +113,7 @@ func (o *options) run(s cli.Streams) error {
 	for _, d := range (&manifest.Reader{Stdin: s.In}).Documents(o.filenames, manifest.MaxManifest) {
 		objects, failed := d.Objects()
 		for _, object := range objects {
-			t, err := of(object)
+			t, err := of(object, o.as)
 			if err != nil {
 				failed = append(failed, manifest.Error{At: object.At, Err: err})
 				continue

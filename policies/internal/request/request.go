@@ -27,7 +27,7 @@ func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool,
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
 	labels := r.labels()
 	own := labels.explicit
-	if found := spellings.Find(r.pod); found != nil {
+	if found := spellings.Find(r.pod, policy.MemoryUnits); found != nil {
 		req.Spellings = r.spell(found, &labels)
 	}
 	req.Share, req.Strategy, req.Framework, req.Explicit = labels.share, labels.strategy, labels.framework, labels.explicit

@@ -9,6 +9,7 @@ func aliyun() Spelling {
 			"aliyun.com/gpu-count": devices,
 		},
 		Words:    map[string]reading{"aliyun.com/gpu-count": devices},
+		Unit:     1024,
 		complete: (*collected).divide,
 	}
 }

@@ -61,9 +61,9 @@ func index(all []Spelling) vocabulary {
 	return n
 }
 
-// Find reads the requests of a pod in the words of other systems.
-func Find(pod *corev1.Pod) []Found {
-	var f finder
+// Find reads the requests of a pod in the words of other systems. Units are those of memory, by system, where they are configured.
+func Find(pod *corev1.Pod, units map[string]quantity.MiB) []Found {
+	f := finder{units: units}
 	for c := range podspec.Containers(&pod.Spec) {
 		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 			for name, q := range list {
@@ -114,6 +114,7 @@ func Resources(all map[string]string) bool {
 type finder struct {
 	groups map[string]*group
 	names  int
+	units  map[string]quantity.MiB
 }
 
 // group is the request under one system's names for one container.
@@ -180,7 +181,7 @@ func (f *finder) found(pod *corev1.Pod) (all []Found) {
 		if f.fold(g) {
 			continue
 		}
-		g.read()
+		g.read(f.units[g.Spelling.Name])
 		if g.Container != "" && g.Err == nil && !podspec.HasContainer(&pod.Spec, g.Container) {
 			g.Err = fmt.Errorf("%s is not a container of this pod", message.Quote(g.Container))
 		}
@@ -212,8 +213,8 @@ func (f *finder) fold(words *group) (folded bool) {
 	return folded
 }
 
-func (g *group) read() {
-	var c collected
+func (g *group) read(unit quantity.MiB) {
+	c := collected{unit: unit}
 	g.Names = slices.Sorted(maps.Keys(g.values))
 	for _, name := range g.Names {
 		if err := g.readings[name](g.values[name], &c); err != nil && g.Err == nil {
@@ -226,8 +227,28 @@ func (g *group) read() {
 	if g.Err == nil {
 		g.Err = c.settle(g.Spelling.complete)
 	}
+	if g.Err == nil && g.Spelling.Unit > 0 {
+		g.Err = g.implausible(c.Size.Memory, cmp.Or(unit, g.Spelling.Unit))
+	}
 	g.Part, g.Unread = c.Part, c.unread
 	if g.Err != nil {
 		g.Part = Part{}
 	}
+}
+
+// No GPU has largest, and no process starts in less than smallest.
+const smallest, largest = 64, 1 << 20
+
+// implausible is the error for an amount of which the unit is most likely another.
+func (g *group) implausible(amount, unit quantity.MiB) error {
+	likely := quantity.MiB(1)
+	switch {
+	case amount > 0 && amount < smallest:
+		likely = 1024
+	case amount <= largest:
+		return nil
+	}
+	return fmt.Errorf("%s is %s of a GPU, counted in units of %s; where the device plugin of %s is configured with another unit, "+
+		"write memoryUnits: {%s: %s} or what it is in the policy (gpuslice translate: --memory-unit)",
+		message.JoinNames(g.Names), amount, unit, g.Spelling.System, g.Spelling.Name, likely)
 }

@@ -64,7 +64,7 @@ func TestHintOfResources(t *testing.T) {
 		{"nvidia.com/gpu-0gb=1", `write one of gpuslice's labels`},
 	} {
 		names := strings.Fields(c.requested)
-		got := Find(requesting(t, names...))
+		got := Find(requesting(t, names...), nil)
 		if len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) ||
 			!strings.HasPrefix(got[0].Hint(), `container "a": `) || len(got[0].Names) != len(names) {
 			t.Errorf("%s: got %+v, want %q", c.requested, got, c.want)
@@ -72,11 +72,11 @@ func TestHintOfResources(t *testing.T) {
 	}
 	for _, name := range []string{"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/gpu-a100",
 		"nvidia.com/mig-1g.5gb", "nvidia.com/priority", "cpu"} {
-		if got := Find(requesting(t, name+"=1")); got != nil {
+		if got := Find(requesting(t, name+"=1"), nil); got != nil {
 			t.Errorf("%s is of another system: %+v", name, got)
 		}
 	}
-	if got := Find(requesting(t, "nvidia.com/gpumem=0")); got != nil {
+	if got := Find(requesting(t, "nvidia.com/gpumem=0"), nil); got != nil {
 		t.Errorf("nothing is requested: %+v", got)
 	}
 }
@@ -101,13 +101,13 @@ func TestHintOfWords(t *testing.T) {
 			{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{c.name: c.value}}},
 			{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{c.name: c.value}}},
 		} {
-			if got := Find(pod); len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) {
+			if got := Find(pod, nil); len(got) != 1 || !strings.Contains(got[0].Hint(), c.want) {
 				t.Errorf("%s: %s: got %+v, want %q", c.name, c.value, got, c.want)
 			}
 		}
 	}
 	if got := Find(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"mps": "true"},
-		Labels: map[string]string{"app": "x"}}}); got != nil {
+		Labels: map[string]string{"app": "x"}}}, nil); got != nil {
 		t.Errorf("a pod that requests nothing: %+v", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestFindBounds(t *testing.T) {
 	for i := range 10_000 {
 		pod.Annotations["nvidia.com/container."+strings.Repeat("c", 1+i%50)+string(rune('a'+i%26))+".gpu-memory.request"] = "8Gi"
 	}
-	if got := Find(pod); len(got) != 1 || got[0].Err == nil || got[0].Spelling.Name != "" {
+	if got := Find(pod, nil); len(got) != 1 || got[0].Err == nil || got[0].Spelling.Name != "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -149,7 +149,7 @@ func FuzzFind(f *testing.F) {
 					{Name: "a", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): q}}},
 				}},
 		}
-		got, again := Find(pod), Find(pod)
+		got, again := Find(pod, nil), Find(pod, nil)
 		if len(got) != len(again) {
 			t.Fatalf("%d requests, then %d", len(got), len(again))
 		}

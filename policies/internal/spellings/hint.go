@@ -2,12 +2,15 @@ package spellings
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // Label is a label of gpuslice's and its value.
@@ -56,12 +59,46 @@ func (f Found) Hint() string {
 	if len(f.Names) > 1 {
 		verb = "are"
 	}
+	instead := cmp.Or(f.Part.instead(), "one of gpuslice's labels")
+	if f.Err != nil {
+		instead = fmt.Sprintf("one of gpuslice's labels (%v)", f.Err)
+	}
 	text := fmt.Sprintf("%s %s read by %s, not by gpuslice; for a slice write %s",
-		strings.Join(f.Names, " and "), verb, f.Spelling.System, cmp.Or(f.Part.instead(), "one of gpuslice's labels"))
+		strings.Join(f.Names, " and "), verb, f.Spelling.System, instead)
 	if f.Container == "" {
 		return text
 	}
 	return fmt.Sprintf("container %q: %s", f.Container, text)
+}
+
+// several is one remedy for containers of one pod that request sizes which no label can hold for all; "": there is none.
+func several(asked []Found) string {
+	sizes, names := map[string]api.Size{}, map[string]bool{}
+	differ := false
+	var first api.Size
+	for _, f := range asked {
+		if f.Err != nil || f.Container == "" || f.Part.Size == (api.Size{}) {
+			continue
+		}
+		if len(sizes) == 0 {
+			first = f.Part.Size
+		}
+		sizes[f.Container] = f.Part.Size
+		differ = differ || f.Part.Size != first
+		for _, name := range f.Names {
+			names[name] = true
+		}
+	}
+	if !differ || len(sizes) < len(asked) {
+		return ""
+	}
+	text, _ := json.Marshal(sizes) // a Size can always be encoded
+	verb := "is"
+	if len(names) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf("%s %s read by %s, not by gpuslice; for slices write %s: 1 in each container, and the annotation %s: '%s'",
+		message.JoinNames(slices.Sorted(maps.Keys(names))), verb, asked[0].Spelling.System, api.ResourceGPU, api.AnnotationContainers, text)
 }
 
 // maxHints bounds the warnings about other systems' words.
@@ -69,6 +106,9 @@ const maxHints = 8
 
 // Hints are the remedies for requests that are not accepted, sorted. A node selector is right with a slice too.
 func Hints(asked []Found, unsliced bool) (hints []string) {
+	if text := several(asked); text != "" {
+		return []string{text}
+	}
 	for _, f := range asked {
 		if !f.Selected || unsliced {
 			hints = append(hints, f.Hint())

@@ -9,6 +9,16 @@ func All() []Spelling {
 	}
 }
 
+// Units are the names of systems whose unit of memory is configured in their device plugins.
+func Units() (names []string) {
+	for _, s := range All() {
+		if s.Unit > 0 {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // Names are the accepted values of a policy's accept list.
 func Names() []string {
 	var names []string

@@ -1,6 +1,7 @@
 package spellings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -30,9 +31,10 @@ type value struct {
 // collected gathers the values of one system's names, before they become one request.
 type collected struct {
 	Part
-	percent, cores int64    // hundredths of a device's memory and of its compute
-	request, limit string   // fractions of compute
-	unread         []string // names that have no form here
+	percent, cores int64        // hundredths of a device's memory and of its compute
+	request, limit string       // fractions of compute
+	unread         []string     // names that have no form here
+	unit           quantity.MiB // of numbers without a unit, in the place of the system's own; 0: its own
 }
 
 // once sets a field that another name may have set to the same, if it could be read.
@@ -70,12 +72,12 @@ func (v value) whole(unit string, most int64) (int64, error) {
 }
 
 // mebibytes reads a number of so many MiB.
-func mebibytes(each int64) reading {
-	unit := "MiB"
-	if each > 1 {
-		unit = "times " + quantity.MiB(each).String()
-	}
+func mebibytes(own int64) reading {
 	return func(v value, into *collected) error {
+		each, unit := cmp.Or(int64(into.unit), own), "MiB"
+		if each > 1 {
+			unit = "times " + quantity.MiB(each).String()
+		}
 		n, err := v.whole(unit, int64(quantity.MaxMemory)/each)
 		return once(&into.Size.Memory, quantity.MiB(n*each), err)
 	}

@@ -2,6 +2,7 @@ package spellings
 
 import (
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Spelling is how the users of another system request a part of a GPU, read where a policy lists its name under accept.
@@ -19,6 +20,8 @@ type Spelling struct {
 	Schedulers []string
 	// FirstContainer reports whether a request that names no container is for the first one.
 	FirstContainer bool
+	// Unit is that of amounts of memory, unless the system's device plugin is configured with another; 0: it cannot be.
+	Unit quantity.MiB
 
 	complete func(*collected) error // nil: each amount is of each device
 }

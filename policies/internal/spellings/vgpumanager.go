@@ -9,6 +9,7 @@ func vgpuManager() Spelling {
 			"nvidia.com/vgpu-memory": mebibytes(1),
 			"nvidia.com/vgpu-cores":  cores(oneDevice),
 		},
+		Unit: 1,
 		Words: unreadNames(map[string]reading{}, "nvidia.com/include-gpu-type",
 			"nvidia.com/exclude-gpu-type", "nvidia.com/include-gpu-uuid", "nvidia.com/exclude-gpu-uuid"),
 	}

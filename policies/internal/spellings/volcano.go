@@ -12,6 +12,7 @@ func volcano() Spelling {
 			"volcano.sh/gpu-memory":             mebibytes(1),
 			"volcano.sh/gpu-number":             devices,
 		},
+		Unit:  1,
 		Words: unreadNames(map[string]reading{}, "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"),
 	}
 }
