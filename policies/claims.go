@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/claims"
@@ -27,7 +28,7 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
+	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Field: claimsField(in), Detail: fmt.Sprintf(
 		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
 }
@@ -43,7 +44,7 @@ func groupClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim of a PodGroup", Detail: fmt.Sprintf(
+	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim of a PodGroup", Field: "spec.schedulingGroup", Detail: fmt.Sprintf(
 		"%s; a PodGroup can have the claim, and keep its devices when no pod is left for policy %s to count; remove spec.schedulingGroup, or the claim",
 		message.ShortList(found), in.Policy.Name)}}
 }
@@ -52,22 +53,34 @@ func groupClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 // both guards would allow all of it.
 func claimsSlice(in *Input, ours func(*corev1.PodResourceClaim) bool) *api.Violation {
 	for i := range in.Pod.Spec.ResourceClaims {
+		at := field.NewPath("spec", "resourceClaims").Index(i)
 		c := &in.Pod.Spec.ResourceClaims[i]
 		if c.ResourceClaimName != nil && !ours(c) && claims.IsSlice(in.Claims[c.Name]) {
-			return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim", Detail: fmt.Sprintf(
-				"ResourceClaim %s is a slice, and no pods share one; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
-				message.Quote(*c.ResourceClaimName), api.ResourceGPU, api.LabelMemory)}
+			return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim",
+				Field: at.Child("resourceClaimName").String(), Detail: fmt.Sprintf(
+					"ResourceClaim %s is a slice, and no pods share one; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
+					message.Quote(*c.ResourceClaimName), api.ResourceGPU, api.LabelMemory)}
 		}
 		if c.ResourceClaimTemplateName == nil || ours(c) {
 			continue
 		}
 		if t, err := claims.Parse(*c.ResourceClaimTemplateName); err == nil {
-			return &api.Violation{Rule: api.RulePolicy, Reason: "a slice by a claim of the pod's own", Detail: fmt.Sprintf(
-				"claim %q names template %s, and such claims are written by gpuslice alone; remove it, and write %s: 1 and the label %s: %q",
-				c.Name, *c.ResourceClaimTemplateName, api.ResourceGPU, api.LabelMemory, t.Memory)}
+			return &api.Violation{Rule: api.RulePolicy, Reason: "a slice by a claim of the pod's own",
+				Field: at.Child("resourceClaimTemplateName").String(), Detail: fmt.Sprintf(
+					"claim %q names template %s, and such claims are written by gpuslice alone; remove it, and write %s: 1 and the label %s: %q",
+					c.Name, *c.ResourceClaimTemplateName, api.ResourceGPU, api.LabelMemory, t.Memory)}
 		}
 	}
 	return nil
+}
+
+// claimsField is the path of the pod's claims, or of its containers, one of which has an extended resource that Kubernetes makes a
+// claim for.
+func claimsField(in *Input) string {
+	if len(in.Pod.Spec.ResourceClaims) == 0 {
+		return "spec.containers"
+	}
+	return "spec.resourceClaims"
 }
 
 // writtenAnew are the claims of a pod that has, or will have, a slice: gpuslice's own names are removed from it first.

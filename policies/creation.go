@@ -71,7 +71,7 @@ func (c *creation) denyReportRequest() Decision {
 	if !requested {
 		return Decision{}
 	}
-	return denial(*request.Invalid("report request outside a dry run", fmt.Sprintf(
+	return denial(*request.Invalid(api.AnnotationField(api.AnnotationReport), "report request outside a dry run", fmt.Sprintf(
 		"the annotation %s: %s is answered to a dry-run only; use gpuslice quota, gpuslice policy show or gpuslice explain, or remove it from a pod that is to run",
 		api.AnnotationReport, message.Quote(report))))
 }
@@ -95,7 +95,7 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 	if n <= MaxContainers {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers",
+	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Field: "spec.containers",
 		Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
@@ -122,8 +122,8 @@ func (c *creation) checkNames() Decision {
 				continue
 			}
 			if request.SliceLabel(c.in.Pod) != "" || requests(container) && c.in.Policy.Mode == modes.Transparent {
-				return denial(*request.Invalid("reserved name",
-					fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", container.Name, podspec.Prefix)))
+				return denial(api.Violation{Rule: api.RuleRequest, Container: container.Name, Field: "name", Reason: "reserved name",
+					Detail: fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", container.Name, podspec.Prefix)})
 			}
 		}
 	}
@@ -175,8 +175,9 @@ func (c *creation) leaveWithoutRequest() Decision {
 	case c.req.Share == api.ShareDisabled && (p.OptOut || p.Mode == modes.OptIn || silent):
 		return leaveUnchanged(whyOptedOut)
 	case c.req.Share == api.ShareDisabled:
-		return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
-			"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
+		return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed",
+			Field: api.LabelField(api.LabelShare), Detail: fmt.Sprintf(
+				"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		if c.asked != nil {
 			return leaveUnchanged(whyForeign)

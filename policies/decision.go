@@ -61,6 +61,9 @@ func (in *Input) settle(d Decision) Decision {
 	if in.PolicyError == nil && !in.Policy.Off() {
 		d.Policy, d.Mode, d.IfEnforced = in.Policy.Name, in.Policy.EnforcementMode, d.Outcome
 	}
+	for i := range d.Violations {
+		in.locate(&d.Violations[i])
+	}
 	denied := "would be denied: "
 	switch {
 	case d.Mode == api.EnforceAudit && d.Outcome != Unchanged:

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -39,18 +40,19 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 // checkEphemeral returns the violations of ephemeral containers that in.Pod has and old has not.
 func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 	var found []string
+	first := ""
 	for c := range addedTo(old, in.Pod) {
 		if !governsEphemeral(in, old, c) {
 			continue
 		}
 		for _, text := range problemsOfEphemeral(c, old) {
-			found = append(found, fmt.Sprintf("ephemeral container %q %s", c.Name, text))
+			found, first = append(found, fmt.Sprintf("ephemeral container %q %s", c.Name, text)), cmp.Or(first, c.Name)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice",
+	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice", Container: first,
 		Detail: message.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 

@@ -36,8 +36,9 @@ func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
 	if len(changed) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleUndone, Reason: "the image of gpuslice's guard was changed", Detail: fmt.Sprintf(
-		"%s has image %q in place of %q; another webhook rewrites images: those who run the cluster exclude containers gpuslice-* there, "+
-			"or list the repository in gpuslice's guard.image.mirrors, with the same tag or digest",
-		strings.Join(changed, ", "), found, given.Guard.Image)}}
+	return []api.Violation{{Rule: api.RuleUndone, Reason: "the image of gpuslice's guard was changed",
+		Container: changed[0], Field: "image", Detail: fmt.Sprintf(
+			"%s has image %q in place of %q; another webhook rewrites images: those who run the cluster exclude containers gpuslice-* there, "+
+				"or list the repository in gpuslice's guard.image.mirrors, with the same tag or digest",
+			strings.Join(changed, ", "), found, given.Guard.Image)}}
 }

@@ -21,7 +21,7 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 		return nil
 	}
 	if podedit.IsGuard(promise, limits.GuardContainer) && podspec.LimitsMemory(&updated.Spec) && !podspec.LimitsMemory(&old.Spec) {
-		return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change",
+		return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Field: "spec.resources.limits[memory]",
 			Detail: "spec.resources.limits.memory is for all containers, so the others could use up the guard's; leave it out, and limit each container"}}
 	}
 	was := map[string]corev1.ResourceRequirements{}
@@ -30,8 +30,9 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 	}
 	for c := range podspec.EveryContainer(&updated.Spec) {
 		if podedit.IsGuard(promise, c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
-			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
-				"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}
+			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change",
+				Container: c.Name, Field: "resources", Detail: fmt.Sprintf(
+					"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -35,6 +37,18 @@ func allScenarios(t *testing.T) []scenarios.Scenario {
 // otherScenarios take the place of those that are written; nil: none do.
 var otherScenarios []scenarios.Scenario
 
+// fieldsOf adds the fields of the denials, where the case shows them.
+func fieldsOf(s scenarios.Scenario, found []api.Violation, want map[string]string) map[string]string {
+	if _, shown := s.Want["fields"]; shown {
+		fields := make([]string, len(found))
+		for i, v := range found {
+			fields[i] = v.Field
+		}
+		want["fields"] = scenarios.Lines(fields)
+	}
+	return want
+}
+
 // outcome is what the core makes of a scenario, as its want sections say it.
 func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
@@ -43,7 +57,8 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		t.Fatal(err)
 	}
 	if violation != nil {
-		return map[string]string{"verdict": "denied: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"}
+		return fieldsOf(s, []api.Violation{*violation},
+			map[string]string{"verdict": "denied: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"})
 	}
 	if s.Old != nil {
 		return updated(t, s)
@@ -58,7 +73,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		want["pod.diff"] = podDiff(t, s.Pod, patch)
 	}
 	if d.Outcome != policies.Mutated {
-		return want
+		return fieldsOf(s, d.Violations, want)
 	}
 	planned, err := yaml.Marshal(d.Planned)
 	if err != nil {
@@ -83,7 +98,7 @@ func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	case err != nil:
 		t.Fatal(err)
 	case d.Outcome == policies.Denied:
-		return map[string]string{"verdict": scenarios.Verdict(d)}
+		return fieldsOf(s, d.Violations, map[string]string{"verdict": scenarios.Verdict(d)})
 	}
 	return map[string]string{"verdict": "restored\n", "pod.diff": podDiff(t, s.Pod, patch)}
 }
@@ -136,4 +151,51 @@ func TestEveryScenario(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutField are the reasons of denials whose fault lies in no field of the pod.
+var withoutField = []string{"the namespace's policy cannot be read"}
+
+func TestDenialsNameTheField(t *testing.T) {
+	t.Parallel()
+	var denied int
+	for _, s := range allScenarios(t) {
+		for _, v := range violationsOf(t, s) {
+			denied++
+			if slices.Contains(withoutField, v.Reason) {
+				if v.Field != "" {
+					t.Errorf("%s: %q names the field %q, and no author can mend that", s.Name, v, v.Field)
+				}
+				continue
+			}
+			if err := s.CheckField(v.Field); err != nil || v.Field == "" {
+				t.Errorf("%s: %q names the field %q: %v", s.Name, v, v.Field, err)
+			}
+		}
+	}
+	if denied < 100 {
+		t.Errorf("%d denials were looked at, which is not all of the scenarios'", denied)
+	}
+}
+
+// violationsOf are a scenario's violations, whatever becomes of them.
+func violationsOf(t *testing.T, s scenarios.Scenario) []api.Violation {
+	t.Helper()
+	raw, violation, err := rawpod.Decode(s.Pod)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case violation != nil:
+		return []api.Violation{*violation}
+	}
+	if s.Old != nil {
+		d, _, err := policies.Change{Old: s.Old, New: s.Pod}.Mutate(func() (policies.Input, error) { return s.Governed(), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Violations
+	}
+	in := s.Governed()
+	in.Pod = raw.Pod
+	return policies.Decide(in).Violations
 }

@@ -28,24 +28,28 @@ func (c *creation) severalGPUs() Decision {
 	if name == "" {
 		return Decision{}
 	}
+	const at = "resources.limits[" + api.ResourceGPU + "]"
 	if !slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool { return strategies.Named(name).Whole() }) {
-		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
-			"container %q requests %d GPUs, and policy %s allows %s only, which give one slice to a container; request one",
-			name, most, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
+		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs",
+			Container: name, Field: at, Detail: fmt.Sprintf(
+				"container %q requests %d GPUs, and policy %s allows %s only, which give one slice to a container; request one",
+				name, most, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {
-		return denial(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
-			"container %q requests %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; request one",
-			name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
+		return denial(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU",
+			Container: name, Field: at, Detail: fmt.Sprintf(
+				"container %q requests %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; request one",
+				name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
 	}
 	for _, limited := range []struct {
 		requested, limit int64
 		who              string
 	}{{most, in.Policy.Limits.PerContainer.GPUs, fmt.Sprintf("container %q", name)}, {total, in.Policy.Limits.PerPod.GPUs, "the pod"}} {
 		if limited.limit > 0 && limited.requested > limited.limit {
-			return denial(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
-				"%s would hold %d GPUs, policy %s allows %d; request less", limited.who, limited.requested, in.Policy.Name, limited.limit)})
+			return denial(api.Violation{Rule: api.RuleLimit, Reason: "above the limit",
+				Container: name, Field: at, Detail: fmt.Sprintf(
+					"%s would hold %d GPUs, policy %s allows %d; request less", limited.who, limited.requested, in.Policy.Name, limited.limit)})
 		}
 	}
 	d := leaveUnchanged(whyExclusive)

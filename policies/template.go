@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -88,7 +90,7 @@ func CheckTemplate(p *config.Policy, kind string, tree map[string]any) (*api.Vio
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
-	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Field: f.field, Detail: fmt.Sprintf(
 		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
 			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container,
 		f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
@@ -96,8 +98,8 @@ func CheckTemplate(p *config.Policy, kind string, tree map[string]any) (*api.Vio
 
 // templateFraction is one fractional quantity of a template.
 type templateFraction struct {
-	path, container, resource, text string
-	share                           quantity.Fraction
+	path, field, container, resource, text string
+	share                                  quantity.Fraction
 }
 
 // podTemplate returns the workload's pod template and its JSON pointer.
@@ -128,7 +130,9 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 				for _, res := range slices.Sorted(maps.Keys(quantities)) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
 						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podedit.EscapePointer(res)
-						out = append(out, templateFraction{at, name, res, text, share})
+						place := field.NewPath(strings.TrimPrefix(strings.ReplaceAll(path, "/", "."), ".")).Child("spec", list).
+							Index(i).Child("resources", kind).Key(res)
+						out = append(out, templateFraction{at, place.String(), name, res, text, share})
 					}
 				}
 			}

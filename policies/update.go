@@ -92,6 +92,7 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 	if err != nil {
 		return Decision{}, nil, err
 	}
+	in.Pod = updated.Pod
 	d := in.Deny(violations...)
 	if d.Outcome == Denied {
 		patch = nil
@@ -147,6 +148,7 @@ func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 	if in, err = governed(); err != nil {
 		return Decision{}, err
 	}
+	in.Pod = updated.Pod
 	return in.Deny(found...), nil
 }
 
@@ -240,17 +242,18 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 		return nil
 	}
 	if !hasPromise(old) && hasPromise(updated) {
-		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "only gpuslice may set it")}
+		return []api.Violation{request.Immutable(api.AnnotationField(api.AnnotationPromise), "annotation "+api.AnnotationPromise, "absent", "only gpuslice may set it")}
 	}
 	if written := writtenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
-		return []api.Violation{request.Immutable(written[0], "absent", "only gpuslice may set it")}
+		return []api.Violation{request.Immutable(metadataField(written[0]), written[0], "absent", "only gpuslice may set it")}
 	}
 	restored, violations := podedit.Restore(old, updated)
 	paths := podedit.ChangedPaths(updated, restored)
 	if len(paths) == 0 {
 		return violations
 	}
-	return append(violations,
-		api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
-			"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
+	v := api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
+		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))}
+	v.Container, v.Field = splitPath(paths[0])
+	return append(violations, v)
 }

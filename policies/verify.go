@@ -78,8 +78,10 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, "["+podspec.Prefix) }) {
 		remedy = "another webhook did this; those who run the cluster exclude containers gpuslice-* there"
 	}
-	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given",
-		Detail: message.ShortList(changed) + "; " + remedy}}
+	v := api.Violation{Rule: api.RuleUndone, Reason: "the slice was changed after it was given",
+		Detail: message.ShortList(changed) + "; " + remedy}
+	v.Container, v.Field = splitPath(changed[0])
+	return []api.Violation{v}
 }
 
 // checkPromisedTampering applies the rules, the bound on containers and the policy on claims to all that is not of the
@@ -172,8 +174,9 @@ func verifyUnpromised(in Input) Decision {
 			message.ShortList(names), nvidia.EnvVisibleDevices, nvidia.EnvCUDAVersion, api.ResourceGPU)})
 	}
 	if written := writtenRecords(new(corev1.Pod), in.Pod); d.Outcome != Denied && d.Outcome != Mutated && len(written) > 0 {
-		return denial(api.Violation{Rule: api.RuleUndone, Reason: "annotations reserved for gpuslice", Detail: fmt.Sprintf(
-			"it has no slice, and gpuslice's mutating webhook, which removes this, was not called; remove %s", message.JoinNames(written))})
+		return denial(api.Violation{Rule: api.RuleUndone, Reason: "annotations reserved for gpuslice",
+			Field: metadataField(written[0]), Detail: fmt.Sprintf(
+				"it has no slice, and gpuslice's mutating webhook, which removes this, was not called; remove %s", message.JoinNames(written))})
 	}
 	switch d.Outcome {
 	case DevicesHidden:

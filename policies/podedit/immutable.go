@@ -14,13 +14,13 @@ func changedLabels(old, updated *corev1.Pod) (out []api.Violation) {
 		was, had := old.Labels[label]
 		is, has := updated.Labels[label]
 		if was != is || had != has {
-			out = append(out, request.Immutable("label "+label, presence(was, had), presence(is, has)))
+			out = append(out, request.Immutable(api.LabelField(label), "label "+label, presence(was, had), presence(is, has)))
 		}
 	}
 	was, had := old.Annotations[api.AnnotationContainers]
 	is, has := updated.Annotations[api.AnnotationContainers]
 	if was != is || had != has {
-		out = append(out, request.Immutable("annotation "+api.AnnotationContainers, presence(was, had), presence(is, has)))
+		out = append(out, request.Immutable(api.AnnotationField(api.AnnotationContainers), "annotation "+api.AnnotationContainers, presence(was, had), presence(is, has)))
 	}
 	return out
 }

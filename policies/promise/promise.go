@@ -104,7 +104,7 @@ func (p *Promise) TooLong() *api.Violation {
 	if size < MaxText/2 || len(p.Encode())+maxSignature <= MaxText {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Field: "spec.containers", Detail: fmt.Sprintf(
 		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
 		len(p.Containers), MaxText)}
 }

@@ -71,7 +71,7 @@ func Decode(raw []byte) (Raw, *api.Violation, error) {
 }
 
 func sizeViolation(format string, args ...any) *api.Violation {
-	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(format, args...)}
+	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Field: "spec", Detail: fmt.Sprintf(format, args...)}
 }
 
 // span is a part of a text.

@@ -104,6 +104,7 @@ func costlyIn(v reflect.Value, path string) *api.Violation {
 		all := v.Interface().(amounts)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if found := checkQuantity(all[name], fmt.Sprintf("%s[%s]", path, message.Quote(name))); found != nil {
+				found.Field = fmt.Sprintf("%s[%s]", path, name)
 				return found
 			}
 		}
@@ -120,6 +121,6 @@ func checkQuantity(q any, path string) *api.Violation {
 	if len(text) <= 2*quantity.MaxText && quantity.Cheap.MatchString(text) {
 		return nil
 	}
-	return request.Invalid("quantity", fmt.Sprintf(
+	return request.Invalid(path, "quantity", fmt.Sprintf(
 		`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
 }

@@ -225,7 +225,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	case otherDenial(err) != "":
 		t.Skipf("the server itself denies this pod: %s", otherDenial(err))
 	case want.outcome == policies.Denied:
-		wantDenial(t, want, err)
+		wantDenial(t, s, want, err)
 		return
 	case err != nil:
 		t.Fatalf("want %s, got: %v", want.outcome, err)
@@ -291,7 +291,7 @@ func verdictOf(s scenarios.Scenario) verdict {
 // exponent is a quantity that the server writes in another way than its author: 1e400 as 10e399.
 var exponent = regexp.MustCompile(`10?e[0-9]+`)
 
-func wantDenial(t *testing.T, want verdict, err error) {
+func wantDenial(t *testing.T, s scenarios.Scenario, want verdict, err error) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("the pod was created; want it denied: %q", want.denials)
@@ -300,6 +300,13 @@ func wantDenial(t *testing.T, want verdict, err error) {
 		if !strings.Contains(exponent.ReplaceAllString(err.Error(), "N"), exponent.ReplaceAllString(text[:min(len(text), 400)], "N")) {
 			t.Errorf("want the denial %q, got: %v", text, err)
 		}
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		t.Fatalf("%v is no status", err)
+	}
+	if err := s.CheckCauses(status.ErrStatus.Details); err != nil {
+		t.Error(err)
 	}
 }
 

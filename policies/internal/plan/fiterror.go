@@ -215,6 +215,7 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 	}
 	slices.Sort(offered)
 	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource",
+		Container: requested.Name, Field: "resources.limits[" + requested.Resource + "]",
 		Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
 			requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }

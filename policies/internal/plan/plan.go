@@ -34,7 +34,7 @@ func Plan(in *Input, req api.Request) Result {
 			api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported",
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Field: "spec.os.name",
 			Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
 	}
 	wants, violations := resolveAll(in, req)
@@ -91,7 +91,7 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 		wants = append(wants, next)
 	}
 	if len(wants) == 0 && len(violations) == 0 {
-		violations = []api.Violation{*request.Invalid("no container to slice",
+		violations = []api.Violation{*request.Invalid("spec.containers", "no container to slice",
 			"the pod requests a slice but none of its containers would get it")}
 	}
 	return wants, violations
@@ -194,7 +194,7 @@ func belowMinimum(in *Input, c *candidate) *api.Violation {
 
 // deniedFramework is the denial of a container's framework.
 func deniedFramework(container string, d frameworks.Denial) *api.Violation {
-	return &api.Violation{Rule: api.RuleFramework, Reason: cmp.Or(frameworkReasons[d.Reason], d.Reason),
+	return &api.Violation{Rule: api.RuleFramework, Container: container, Reason: cmp.Or(frameworkReasons[d.Reason], d.Reason),
 		Detail: fmt.Sprintf("container %q: %s", container, d.Detail)}
 }
 

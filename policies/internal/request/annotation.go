@@ -20,12 +20,12 @@ const (
 func (r *requestReader) annotation(text string) map[string]api.Size {
 	const reason = "annotation " + api.AnnotationContainers
 	if len(text) > maxContainersAnnotation {
-		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
+		r.deny(api.AnnotationField(api.AnnotationContainers), reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
 		return nil
 	}
 	root, problem := document.Read([]byte(text), `a map from container to what it requests, such as {"trainer": {"memory": "8Gi"}}`)
 	if problem != nil {
-		r.deny(reason, problem.Detail)
+		r.deny(api.AnnotationField(api.AnnotationContainers), reason, problem.Detail)
 		return nil
 	}
 	var all []gpuContainer
@@ -40,7 +40,7 @@ func (r *requestReader) annotation(text string) map[string]api.Size {
 		return ""
 	}, api.Size.Check)
 	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
-		r.deny(reason, legible(p.Field)+": "+p.Detail)
+		r.deny(api.AnnotationField(api.AnnotationContainers), reason, legible(p.Field)+": "+p.Detail)
 	}
 	return out
 }

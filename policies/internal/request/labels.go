@@ -85,7 +85,7 @@ func (r *requestReader) labels() labelRequest {
 		out.explicit = out.explicit || reader.explicit
 		if err := reader.read(value, &out); err != nil {
 			out.explicit = true // it requests something that cannot be read
-			r.deny("label "+reader.label, err.Error())
+			r.deny(api.LabelField(reader.label), "label "+reader.label, err.Error())
 		}
 	}
 	out.explicit = out.explicit || out.share == api.ShareEnabled
@@ -118,7 +118,7 @@ func (r *requestReader) unknownLabels() (requests bool) {
 			continue
 		}
 		if i := slices.IndexFunc(Labels(), func(label string) bool { return strings.EqualFold(label, name) }); i >= 0 {
-			r.deny("label "+message.Quote(name), "labels are read as they are spelled; write "+Labels()[i])
+			r.deny(api.LabelField(name), "label "+message.Quote(name), "labels are read as they are spelled; write "+Labels()[i])
 			requests = true
 			continue
 		}
@@ -149,17 +149,18 @@ func (r *requestReader) contradictions(q labelRequest) {
 		}
 	}
 	if len(sizes) > 1 {
+		at := api.LabelField(sizes[0])
 		for i, label := range sizes {
 			sizes[i] = fmt.Sprintf("%s: %s", label, message.Quote(r.pod.Labels[label]))
 		}
-		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
+		r.deny(at, "labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
 	}
 	if q.share == api.ShareDisabled && q.explicit {
-		r.deny("labels contradict each other",
+		r.deny(api.LabelField(api.LabelShare), "labels contradict each other",
 			fmt.Sprintf("%s: %q requests no slice, the pod's other labels request one; remove one side", api.LabelShare, api.ShareDisabled))
 	}
 	if q.size.Memory != 0 && q.size.MemoryLimit != 0 && q.size.MemoryLimit < q.size.Memory {
-		r.deny("label "+api.LabelMemoryLimit,
+		r.deny(api.LabelField(api.LabelMemoryLimit), "label "+api.LabelMemoryLimit,
 			fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.size.MemoryLimit, api.LabelMemory, q.size.Memory))
 	}
 }

@@ -97,7 +97,7 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.
 		return apps[:1]
 	}
 	if len(apps) != 1 {
-		r.deny("no container requests a GPU", fmt.Sprintf("the pod requests a slice, but which of its containers gets it? There are %s; "+
+		r.deny("spec.containers", "no container requests a GPU", fmt.Sprintf("the pod requests a slice, but which of its containers gets it? There are %s; "+
 			"write %s: %q, or request nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), api.LabelContainer, firstName(apps)))
 		return nil
 	}
@@ -112,10 +112,10 @@ func (r *requestReader) namedContainer(labels labelRequest, found, silent []gpuC
 	case slices.ContainsFunc(found, is):
 		return found
 	case i < 0:
-		r.deny(labels.containerFrom,
+		r.deny(r.fieldOf(strings.TrimPrefix(labels.containerFrom, "label ")), labels.containerFrom,
 			fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
-		r.deny(labels.containerFrom,
+		r.deny(r.fieldOf(strings.TrimPrefix(labels.containerFrom, "label ")), labels.containerFrom,
 			fmt.Sprintf("it names %q, but %s requests a GPU; remove the name, or the GPU there", name, quotedNames(found)))
 	default:
 		return silent[i : i+1]
@@ -149,14 +149,15 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 	}
 	text := fmt.Sprintf("%s: %q", g.resource.name, quantity.GPUText(g.resource.amount))
 	if !slices.Contains(r.policy.Accept, spellings.NameOfQuantities) {
-		r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
-			"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
-			text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, share)})
+		r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted",
+			Container: g.name, Field: resourceField(g.resource.list, g.resource.name), Detail: fmt.Sprintf(
+				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
+				text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, share)})
 		return out
 	}
 	req.Explicit = true
 	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: share}) {
-		r.deny("two sizes for one slice",
+		r.denyIn(g.name, resourceField(g.resource.list, g.resource.name), "two sizes for one slice",
 			fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
@@ -214,8 +215,25 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 	}
 }
 
-func (r *requestReader) deny(reason, detail string) {
-	r.violations = append(r.violations, *Invalid(reason, detail))
+func (r *requestReader) deny(at, reason, detail string) {
+	r.violations = append(r.violations, *Invalid(at, reason, detail))
+}
+
+// denyIn denies a field of a container; container "": of the pod.
+func (r *requestReader) denyIn(container, at, reason, detail string) {
+	r.deny(at, reason, detail)
+	r.violations[len(r.violations)-1].Container = container
+}
+
+// fieldOf is the path of a label or annotation that says something in another system's words; "": of neither.
+func (r *requestReader) fieldOf(name string) string {
+	if _, labelled := r.pod.Labels[name]; labelled {
+		return api.LabelField(name)
+	}
+	if _, annotated := r.pod.Annotations[name]; annotated {
+		return api.AnnotationField(name)
+	}
+	return ""
 }
 
 // gpuContainer is a container that may get a GPU.

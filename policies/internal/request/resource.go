@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
@@ -25,6 +26,7 @@ func IsGPUResource(name string, offered []pools.Pool) bool {
 // gpuResource is a GPU resource as a container names it.
 type gpuResource struct {
 	name   string
+	list   string            // that names it: limits or requests
 	count  int64             // whole units; 0 if share has the part of one
 	share  quantity.Fraction // of one unit
 	amount resource.Quantity // as written
@@ -33,38 +35,54 @@ type gpuResource struct {
 // gpuResourceOf reads c's requests under GPU names. The zero value means that it requests none. Two names in one
 // container, and quantities out of range, are violations.
 func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (found gpuResource, _ *api.Violation) {
-	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
-		for name, q := range list {
+	list := "limits"
+	deny := func(name corev1.ResourceName, reason, detail string) *api.Violation {
+		v := Invalid("", reason, detail)
+		v.Container, v.Field = c.Name, resourceField(list, string(name))
+		return v
+	}
+	for i, quantities := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		if i == 1 {
+			list = "requests"
+		}
+		for name, q := range quantities {
 			if !IsGPUResource(string(name), pools) || q.IsZero() {
 				continue
 			}
 			if string(name) == found.name {
 				if limit := c.Resources.Limits[name]; limit.Cmp(q) != 0 {
-					return gpuResource{}, Invalid("GPU quantity", fmt.Sprintf(
+					return gpuResource{}, deny(name, "GPU quantity", fmt.Sprintf(
 						"container %q: limits say %s: %s, and requests %s; write the same in both",
 						c.Name, name, quantity.GPUText(limit), quantity.GPUText(q)))
 				}
 				continue
 			}
 			if found.name != "" {
-				return gpuResource{}, Invalid("two GPU resources in one container", fmt.Sprintf(
+				return gpuResource{}, deny(name, "two GPU resources in one container", fmt.Sprintf(
 					"container %q requests %s and %s; name one of them", c.Name, min(found.name, string(name)), max(found.name, string(name))))
 			}
 			count, share, err := quantity.GPUs(q)
 			if err != nil {
-				return gpuResource{}, Invalid("GPU quantity", fmt.Sprintf("container %q: %s: %v", c.Name, name, err))
+				return gpuResource{}, deny(name, "GPU quantity", fmt.Sprintf("container %q: %s: %v", c.Name, name, err))
 			}
-			found = gpuResource{string(name), count, share, q}
+			found = gpuResource{string(name), list, count, share, q}
 		}
 	}
 	return found, nil
 }
 
-func Invalid(reason, detail string) *api.Violation {
-	return &api.Violation{Rule: api.RuleRequest, Reason: reason, Detail: detail}
+// resourceField is the path of a quantity in its container.
+func resourceField(list, name string) string {
+	return field.NewPath("resources", list).Key(name).String()
 }
 
-func Immutable(what, was, is string) api.Violation {
-	return api.Violation{Rule: api.RuleImmutable, Reason: "the slice of a live pod cannot change", Detail: fmt.Sprintf(
+// Invalid denies a request that cannot be read, or contradicts itself, in a field of the pod.
+func Invalid(at, reason, detail string) *api.Violation {
+	return &api.Violation{Rule: api.RuleRequest, Reason: reason, Detail: detail, Field: at}
+}
+
+// Immutable denies a change of a field, which people read as what.
+func Immutable(at, what, was, is string) api.Violation {
+	return api.Violation{Rule: api.RuleImmutable, Field: at, Reason: "the slice of a live pod cannot change", Detail: fmt.Sprintf(
 		"%s was %s and would be %s; delete the pod and create it again with the new value", what, was, is)}
 }

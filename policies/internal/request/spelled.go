@@ -25,7 +25,7 @@ func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (ac
 			}
 		case f.Err != nil:
 			labels.explicit = true // it requests something that cannot be read
-			r.deny("spelling of "+f.Spelling.System, inContainer(f.Container, f.Err.Error()))
+			r.denyIn(f.Container, r.spelledField(f), "spelling of "+f.Spelling.System, inContainer(f.Container, f.Err.Error()))
 		default:
 			r.accept(f, labels)
 			accepted = append(accepted, f.Spelling.Name)
@@ -53,7 +53,7 @@ func (r *requestReader) offered(f spellings.Found) bool {
 func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
 	labels.explicit = true
 	if other, twice := r.spelled[f.Container]; twice {
-		r.deny("two spellings for one slice", inContainer(f.Container, fmt.Sprintf("%s and %s each request it; write one of them",
+		r.denyIn(f.Container, r.spelledField(f), "two spellings for one slice", inContainer(f.Container, fmt.Sprintf("%s and %s each request it; write one of them",
 			strings.Join(other.Names, ", "), strings.Join(f.Names, ", "))))
 		return
 	}
@@ -78,7 +78,7 @@ func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
 // onlyOne is the pod's value, which found may repeat, or found's value alone.
 func onlyOne[T ~string](r *requestReader, reason string, found spellings.Found, said, says T) T {
 	if said != "" && says != "" && said != says {
-		r.deny(reason, inContainer(found.Container, fmt.Sprintf("the pod says %s and, by %s, %s; write one of them",
+		r.denyIn(found.Container, r.spelledField(found), reason, inContainer(found.Container, fmt.Sprintf("the pod says %s and, by %s, %s; write one of them",
 			message.Quote(string(said)), strings.Join(found.Names, " and "), message.Quote(string(says)))))
 	}
 	return cmp.Or(said, says)
@@ -90,7 +90,7 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, sou
 	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
 	switch {
 	case gpus > 0 && g.resource.count > 0 && g.resource.count != gpus:
-		r.deny("two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
+		r.denyIn(g.name, resourceField(g.resource.list, g.resource.name), "two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
 			g.name, g.resource.name, g.resource.count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
 	case gpus > 0 && g.resource.share.Zero():
 		out.GPUs = gpus
@@ -116,7 +116,7 @@ func (r *requestReader) agree(into *api.Size, source string, f spellings.Found, 
 		says, finds = fmt.Sprintf("memory limit %q", into.MemoryLimit), fmt.Sprintf("memory limit %q", found.MemoryLimit)
 	}
 	if says != "" {
-		r.deny("two sizes for one slice", inContainer(container, fmt.Sprintf("%s says %s, and %s %s; write one of them",
+		r.denyIn(f.Container, r.spelledField(f), "two sizes for one slice", inContainer(container, fmt.Sprintf("%s says %s, and %s %s; write one of them",
 			source, says, strings.Join(f.Names, " and "), finds)))
 		return
 	}
@@ -125,6 +125,17 @@ func (r *requestReader) agree(into *api.Size, source string, f spellings.Found, 
 	}
 	into.MemoryLimit = cmp.Or(into.MemoryLimit, found.MemoryLimit)
 	into.Compute = cmp.Or(into.Compute, found.Compute)
+}
+
+// spelledField is the path of the first name that a request in another system's words has, in its container if it has one.
+func (r *requestReader) spelledField(f spellings.Found) string {
+	switch {
+	case f.Container != "":
+		return "resources"
+	case len(f.Names) == 0:
+		return ""
+	}
+	return r.fieldOf(f.Names[0])
 }
 
 func inContainer(name, text string) string {

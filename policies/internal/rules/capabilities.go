@@ -13,10 +13,11 @@ import (
 
 // capabilities denies rights by which a container could stop or read its guard, mount the node's devices, or load code
 // into its kernel.
-var capabilities = Rule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
+var capabilities = Rule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []Part) {
 	for c := range podspec.EveryContainer(&s.Pod.Spec) {
 		if names := BeyondSlice(c.SecurityContext); len(names) > 0 {
-			found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
+			found = append(found, Part{c.Name, "securityContext.capabilities.add",
+				fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", "))})
 		}
 	}
 	return found

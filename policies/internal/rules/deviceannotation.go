@@ -14,14 +14,15 @@ import (
 )
 
 // deviceAnnotation denies annotations by which a container runtime, or a plugin of one, gives a pod devices.
-var deviceAnnotation = Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+var deviceAnnotation = Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []Part) {
 	for key, value := range s.Pod.Annotations {
 		if injectsDevices(key, value) {
 			found = append(found,
-				fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
+				Part{Field: api.AnnotationField(key), Text: fmt.Sprintf(
+					"annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value))})
 		}
 	}
-	slices.Sort(found)
+	slices.SortFunc(found, func(a, b Part) int { return strings.Compare(a.Text, b.Text) })
 	return found
 }, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
 
@@ -37,8 +38,7 @@ func AddedDevices(old, updated *corev1.Pod) []api.Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: deviceAnnotation.Reason,
-		Detail: message.ShortList(found) + "; leave it out of the change"}}
+	return []api.Violation{deviceAnnotation.deny(found, "leave it out of the change")}
 }
 
 // injector is a kind of annotation that gives a pod devices.

@@ -15,12 +15,13 @@ import (
 const deviceMounts = "/run/nvidia-container-devices"
 
 // deviceMount denies mounts that name devices: whatever is mounted there, the runtime gives the container the device.
-var deviceMount = Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+var deviceMount = Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []Part) {
 	for c := range podspec.EveryContainer(&s.Pod.Spec) {
 		if m := NamesDevice(c.VolumeMounts); m != "" {
 			found = append(found,
-				fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
-					c.Name, message.Quote(m)))
+				Part{c.Name, "volumeMounts", fmt.Sprintf(
+					"container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
+					c.Name, message.Quote(m))})
 		}
 	}
 	return found

@@ -12,11 +12,11 @@ import (
 
 // hostIPC denies the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see HostIPCElsewhere.
-var hostIPC = Rule{Reason: "hostIPC in a slice", Find: func(s Subject) []string {
+var hostIPC = Rule{Reason: "hostIPC in a slice", Find: func(s Subject) []Part {
 	if !s.Pod.Spec.HostIPC || slices.ContainsFunc(s.Pools, func(p pools.Pool) bool { return p.Provider().HostIPC }) {
 		return nil
 	}
-	return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
+	return []Part{{Field: "spec.hostIPC", Text: "spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}}
 }, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
 
 // HostIPCElsewhere denies a pool whose slices need no IPC namespace of the node's to a pod that has it.
@@ -24,7 +24,7 @@ func HostIPCElsewhere(pod *corev1.Pod, pool *pools.Pool) *api.Violation {
 	if !pod.Spec.HostIPC || pool.Provider().HostIPC {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleTamper, Reason: hostIPC.Reason,
+	return &api.Violation{Rule: api.RuleTamper, Field: "spec.hostIPC", Reason: hostIPC.Reason,
 		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.Describe() + " is none; " + hostIPC.Instead}
 }
 
@@ -33,6 +33,6 @@ func UnpromisedHostIPC(pod *corev1.Pod, promise *promise.Promise) []api.Violatio
 	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: hostIPC.Reason,
+	return []api.Violation{{Rule: api.RuleTamper, Field: "spec.hostIPC", Reason: hostIPC.Reason,
 		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + hostIPC.Instead}}
 }

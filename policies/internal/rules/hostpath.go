@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -17,20 +18,22 @@ import (
 // CDI specifications, sockets, the state, programs and configuration of kubelet, container runtime, etcd and the node's
 // own services, programs that run as root there, and every directory above one of them. Other mounts of the node are a
 // matter of Pod Security.
-var hostPath = Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
-	for _, v := range s.Pod.Spec.Volumes {
+var hostPath = Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []Part) {
+	for i, v := range s.Pod.Spec.Volumes {
 		if v.HostPath == nil {
 			continue
 		}
+		at := field.NewPath("spec", "volumes").Index(i).Child("hostPath", "path").String()
 		held := heldPath(v.HostPath.Path, s.MPS)
 		switch {
 		case held == "":
 		case MayBeRead(v) && onlyRead(s.Pod, v.Name):
 		case MayBeRead(v):
 			found = append(found,
-				fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
+				Part{Field: at, Text: fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path))})
 		default:
-			found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
+			found = append(found,
+				Part{Field: at, Text: fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held)})
 		}
 	}
 	return found

@@ -13,7 +13,7 @@ import (
 
 // nodeName denies a node set by hand: it passes the scheduler, which counts the shares of every GPU. Controllers do not
 // write it either; a DaemonSet's pods are placed by affinity.
-var nodeName = Rule{Reason: "nodeName in a slice", Find: func(s Subject) []string {
+var nodeName = Rule{Reason: "nodeName in a slice", Find: func(s Subject) []Part {
 	if s.Pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -21,7 +21,7 @@ var nodeName = Rule{Reason: "nodeName in a slice", Find: func(s Subject) []strin
 	if operators(s.Pod) {
 		found += "; if this is the GPU Operator's own pod, leave its namespace out, by the chart's value excludedNamespaces"
 	}
-	return []string{found}
+	return []Part{{Field: "spec.nodeName", Text: found}}
 }, Instead: "remove it, and write spec.nodeSelector: {kubernetes.io/hostname: ...} where it has to be that node"}
 
 // operators reports whether a pod looks like one by which the GPU Operator validates a node. A tenant's can, so it decides words alone.

@@ -26,9 +26,10 @@ func unpromisedParts(s Subject) []api.Violation {
 				continue
 			}
 			if ok, _ := p.Reach(s.Pod, everyTaint); ok {
-				return []api.Violation{{Rule: api.RuleStrategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
-					"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
-					c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
+				return []api.Violation{{Rule: api.RuleStrategy, Reason: "parts of a GPU without a slice",
+					Container: c.Name, Field: "resources.limits[" + p.Resource + "]", Detail: fmt.Sprintf(
+						"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
+						c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
 			}
 		}
 	}

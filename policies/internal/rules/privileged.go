@@ -10,19 +10,22 @@ import (
 )
 
 // privileged denies containers that have every device of the node, whatever they requested.
-var privileged = Rule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
+var privileged = Rule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []Part) {
 	for c := range podspec.EveryContainer(&s.Pod.Spec) {
 		if IsPrivileged(c.SecurityContext) {
-			found = append(found, fmt.Sprintf("container %q sets securityContext.privileged, which gives it every GPU of the node", c.Name))
+			found = append(found, Part{c.Name, "securityContext.privileged",
+				fmt.Sprintf("container %q sets securityContext.privileged, which gives it every GPU of the node", c.Name)})
 		}
 		if c.SecurityContext != nil && Unconfined(c.SecurityContext.SELinuxOptions) {
-			found = append(found, fmt.Sprintf("container %q sets securityContext.seLinuxOptions.type %q, by which SELinux confines nothing",
-				c.Name, c.SecurityContext.SELinuxOptions.Type))
+			found = append(found, Part{c.Name, "securityContext.seLinuxOptions.type", fmt.Sprintf(
+				"container %q sets securityContext.seLinuxOptions.type %q, by which SELinux confines nothing",
+				c.Name, c.SecurityContext.SELinuxOptions.Type)})
 		}
 	}
 	if pod := s.Pod.Spec.SecurityContext; pod != nil && Unconfined(pod.SELinuxOptions) {
 		found = append(found,
-			fmt.Sprintf("spec.securityContext.seLinuxOptions.type is %q, by which SELinux confines nothing", pod.SELinuxOptions.Type))
+			Part{Field: "spec.securityContext.seLinuxOptions.type", Text: fmt.Sprintf(
+				"spec.securityContext.seLinuxOptions.type is %q, by which SELinux confines nothing", pod.SELinuxOptions.Type)})
 	}
 	return found
 }, Instead: "remove it"}

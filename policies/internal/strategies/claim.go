@@ -31,7 +31,7 @@ func Grouped(pod *corev1.PodSpec) *api.Violation {
 	if pod.SchedulingGroup == nil {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleStrategy, Reason: "a claim in a PodGroup", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleStrategy, Reason: "a claim in a PodGroup", Field: "spec.schedulingGroup", Detail: fmt.Sprintf(
 		"spec.schedulingGroup is set, and pods of a PodGroup can share one claim, each with all of its memory; remove it, or write %s with another strategy", api.LabelStrategy)}
 }
 

@@ -42,6 +42,9 @@ func TestScenariosOverHTTP(t *testing.T) {
 				if want := shorten.Line(strings.Join(denials, "; "), review.MaxMessage); response.Allowed || response.Result.Message != want {
 					t.Errorf("allowed %v, message\n%s\nwant\n%s", response.Allowed, response.Result.Message, want)
 				}
+				if err := s.CheckCauses(response.Result.Details); err != nil {
+					t.Error(err)
+				}
 				return
 			}
 			if !response.Allowed {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // OfDecision is the answer to a decision. patch turns the object into the decided one; a denied object has none.
@@ -29,11 +30,22 @@ func denial(reason metav1.StatusReason, d policies.Decision) Answer {
 	answer := Denied(reason, d.Message())
 	for _, v := range d.Violations[:min(len(d.Violations), maxWarnings)] {
 		answer.Denial.Causes = append(answer.Denial.Causes, metav1.StatusCause{
-			Type: metav1.CauseType(v.Rule), Message: shorten.Line(v.String(), MaxMessage),
+			Type: causeOf(v.Rule), Message: shorten.Line(v.String(), MaxMessage), Field: shorten.Line(v.Field, MaxMessage),
 		})
 	}
 	answer.Warnings, answer.Audit = Warnings(d.Warnings), audit(d)
 	return answer
+}
+
+// causeOf is the rule in the words of Kubernetes' own validation. The reason at the message's beginning is as stable, and finer.
+func causeOf(rule api.Rule) metav1.CauseType {
+	switch rule {
+	case api.RuleRequest, api.RuleTemplate, api.RuleImmutable, api.RuleFramework:
+		return metav1.CauseTypeFieldValueInvalid
+	case api.RuleSize:
+		return metav1.CauseTypeTooLong
+	}
+	return metav1.CauseTypeForbidden // well-formed, and denied under the policy, the quota or the nodes of now
 }
 
 // audit is the decision, for the API server's audit log.

@@ -21,7 +21,7 @@ func TestOfDecision(t *testing.T) {
 		got, err := OfDecision(policies.Decision{
 			Outcome: policies.Denied, IfEnforced: policies.Denied, Policy: "gpuslice-system/a", Mode: api.EnforceFull,
 			Violations: []api.Violation{
-				{Rule: "fit", Reason: "no pool holds it", Detail: "10Gi does not fit"},
+				{Rule: "fit", Field: "metadata.labels[gpuslice.dev/memory]", Reason: "no pool holds it", Detail: "10Gi does not fit"},
 				{Rule: "limit", Reason: "above the limit", Detail: "8Gi is the most"},
 			},
 		}, nil).Response("u")
@@ -32,7 +32,8 @@ func TestOfDecision(t *testing.T) {
 			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 			Message: "no pool holds it: 10Gi does not fit; above the limit: 8Gi is the most",
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
-				{Type: "fit", Message: "no pool holds it: 10Gi does not fit"}, {Type: "limit", Message: "above the limit: 8Gi is the most"},
+				{Type: metav1.CauseTypeForbidden, Field: "metadata.labels[gpuslice.dev/memory]", Message: "no pool holds it: 10Gi does not fit"},
+				{Type: metav1.CauseTypeForbidden, Message: "above the limit: 8Gi is the most"},
 			}},
 		}
 		if diff := cmp.Diff(want, got.Result); diff != "" || got.Allowed || got.UID != "u" {
