@@ -164,7 +164,7 @@ func TestDenialsNameTheField(t *testing.T) {
 			denied++
 			if slices.Contains(withoutField, v.Reason) {
 				if v.Field != "" {
-					t.Errorf("%s: %q names the field %q, and no author can mend that", s.Name, v, v.Field)
+					t.Errorf("%s: %q names the field %q, and no author can change that", s.Name, v, v.Field)
 				}
 				continue
 			}
