@@ -234,9 +234,9 @@ func parseProcess(t *testing.T, words []string) Process {
 	if p.Known {
 		p.UsedBytes = bytesOf(t, words[3])
 	}
-	for _, flag := range words[4:] {
-		p.MPS = p.MPS || flag == "mps"
-		p.Protected = p.Protected || flag == "protected"
+	for _, option := range words[4:] {
+		p.MPS = p.MPS || option == "mps"
+		p.Protected = p.Protected || option == "protected"
 	}
 	return p
 }

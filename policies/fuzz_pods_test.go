@@ -90,15 +90,15 @@ func FuzzCharge(f *testing.F) {
 		if pod == nil || json.Unmarshal(more, &container) != nil {
 			return
 		}
-		pools := fuzzedInput().Pools
-		before := accounting.Exclusive(pod, pools)
+		offered := fuzzedInput().Pools
+		before := accounting.Exclusive(pod, offered)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(before.Charge) < 0 {
 				t.Fatalf("charged %+v", before.Charge)
 			}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
-		after := accounting.Exclusive(pod, pools)
+		after := accounting.Exclusive(pod, offered)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(after.Charge) < d.Amount(before.Charge) {
 				t.Fatalf("%+v, and with one more container %+v", before.Charge, after.Charge)

@@ -148,12 +148,12 @@ func FuzzDecide(f *testing.F) {
 	policy := &config.Policy{Name: "fuzz", Mode: modes.Transparent, EnforcementMode: api.EnforceFull,
 		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
 		DefaultSlice: &config.SliceSpec{Memory: 4096}}
-	pools := []pools.Pool{
+	offered := []pools.Pool{
 		{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4},
 		{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 81920,
 			InstanceMemory: 9728, MIGProfile: "1g.10gb", Replicas: 1},
 	}
-	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, given, quantity string) {
+	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, given, amount string) {
 		labels := map[string]string{}
 		for name, value := range map[string]string{api.LabelMemory: memory,
 			api.LabelFraction: fraction, api.LabelClass: class, api.LabelShare: share} {
@@ -171,14 +171,14 @@ func FuzzDecide(f *testing.F) {
 		b, _ := json.Marshal(map[string]any{
 			"metadata": map[string]any{"labels": labels, "annotations": annotations},
 			"spec": map[string]any{
-				"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}},
+				"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": amount}}}},
 			},
 		})
 		raw, violation, err := rawpod.Decode(b)
 		if err != nil || violation != nil {
 			return
 		}
-		in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "n"}, Policy: policy, Pools: pools}
+		in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "n"}, Policy: policy, Pools: offered}
 		d := policies.Decide(in)
 		if d.Promise == nil {
 			return

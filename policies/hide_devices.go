@@ -47,9 +47,9 @@ func isDevicePlugin(spec *corev1.PodSpec) bool {
 }
 
 // choosingContainers names the containers that would choose their devices by a variable.
-func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []string) {
+func choosingContainers(spec *corev1.PodSpec, offered []pools.Pool) (names []string) {
 	for c := range podspec.EveryContainer(spec) {
-		if podedit.ChoosesDevices(c) || request.RequestsGPU(c, pools) && podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
+		if podedit.ChoosesDevices(c) || request.RequestsGPU(c, offered) && podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 			names = append(names, "container "+message.Quote(c.Name))
 		}
 	}
@@ -58,12 +58,12 @@ func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []strin
 
 // devicesToHide looks for containers that choose their devices: in a pod that requests GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v podedit.Visibility) {
-	gpus := request.RequestsGPUs(spec, pools)
+func devicesToHide(spec *corev1.PodSpec, offered []pools.Pool) (v podedit.Visibility) {
+	gpus := request.RequestsGPUs(spec, offered)
 	for c := range podspec.EveryContainer(spec) {
 		named := podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0
 		switch {
-		case request.RequestsGPU(c, pools):
+		case request.RequestsGPU(c, offered):
 			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}

@@ -38,15 +38,15 @@ func TestHostileQuantities(t *testing.T) {
 	t.Parallel()
 	t.Run("a quantity of GPUs is answered at once", func(t *testing.T) {
 		t.Parallel()
-		for quantity, want := range quantities {
+		for amount, want := range quantities {
 			for _, list := range []string{"limits", "requests"} {
 				start := time.Now()
-				text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{%q:{"nvidia.com/gpu":%q}}}`, list, quantity)))
+				text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{%q:{"nvidia.com/gpu":%q}}}`, list, amount)))
 				if want == "" && text != "" || !strings.Contains(text, want) {
-					t.Errorf("%s of %q: %q, want %q", list, quantity, text, want)
+					t.Errorf("%s of %q: %q, want %q", list, amount, text, want)
 				}
 				if spent := time.Since(start); spent > enough {
-					t.Errorf("%s of %q took %s", list, quantity, spent)
+					t.Errorf("%s of %q took %s", list, amount, spent)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // Lint returns valid settings of a policy that are probably mistakes, each with its path. pools are the known ones;
 // sizes are checked only against pools of known size.
-func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
+func Lint(p *config.Policy, offered []pools.Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if p.Off() && !reflect.ValueOf(p.Quota).IsZero() {
 		warn("quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held")
@@ -40,7 +40,7 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 				i, nvidia.ResourcePrefix, d.Resource, nvidia.ResourcePrefix)
 		}
 	}
-	largest, known := largestSlice(p, pools)
+	largest, known := largestSlice(p, offered)
 	if !known {
 		return warnings
 	}
@@ -57,9 +57,9 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 
 // largestSlice is the largest slice on pools of the strategies that p allows; known is false if the size of one of them
 // is unknown, or if there is none.
-func largestSlice(p *config.Policy, pools []pools.Pool) (largest quantity.MiB, known bool) {
-	for i := range pools {
-		pool := &pools[i]
+func largestSlice(p *config.Policy, offered []pools.Pool) (largest quantity.MiB, known bool) {
+	for i := range offered {
+		pool := &offered[i]
 		if !slices.Contains(p.Strategies, pool.Strategy) {
 			continue
 		}

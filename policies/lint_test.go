@@ -16,7 +16,7 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	t.Run("valid settings that are probably mistakes get a warning", func(t *testing.T) {
 		t.Parallel()
-		pools := []pools.Pool{
+		offered := []pools.Pool{
 			{Resource: nvidia.SharedGPU, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
 			{Resource: api.ResourceGPU, Strategy: "exclusive", Replicas: 1},
 		}
@@ -50,7 +50,7 @@ func TestLint(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				if diff := cmp.Diff(c.want, Lint(lintedPolicy(t, c.document), pools)); diff != "" {
+				if diff := cmp.Diff(c.want, Lint(lintedPolicy(t, c.document), offered)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			})

@@ -16,11 +16,11 @@ import (
 // checkResize denies other processor time or memory for the guard's containers of a live pod, and a limit of memory that
 // they share: with too little the guard sees nothing in time. Containers of the author's own are theirs to resize; GPUs cannot be.
 func checkResize(old, updated *corev1.Pod) []api.Violation {
-	promise, err := promise.Decode(old.Annotations[api.AnnotationPromise])
+	promised, err := promise.Decode(old.Annotations[api.AnnotationPromise])
 	if err != nil || updated.DeletionTimestamp != nil {
 		return nil
 	}
-	if podedit.IsGuard(promise, limits.GuardContainer) && podspec.LimitsMemory(&updated.Spec) && !podspec.LimitsMemory(&old.Spec) {
+	if podedit.IsGuard(promised, limits.GuardContainer) && podspec.LimitsMemory(&updated.Spec) && !podspec.LimitsMemory(&old.Spec) {
 		return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Field: "spec.resources.limits[memory]",
 			Detail: "spec.resources.limits.memory is for all containers, so the others could use up the guard's; leave it out, and limit each container"}}
 	}
@@ -29,7 +29,7 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 		was[c.Name] = c.Resources
 	}
 	for c := range podspec.EveryContainer(&updated.Spec) {
-		if podedit.IsGuard(promise, c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
+		if podedit.IsGuard(promised, c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
 			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change",
 				Container: c.Name, Field: "resources", Detail: fmt.Sprintf(
 					"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}

@@ -188,7 +188,7 @@ func gpuContainersOf(template map[string]any) (names []string) {
 			resources, _ := container["resources"].(map[string]any)
 			limits, _ := resources["limits"].(map[string]any)
 			name, _ := container["name"].(string)
-			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
+			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(named string) bool { return request.IsGPUResource(named, nil) }) {
 				names = append(names, name)
 			}
 		}

@@ -24,14 +24,14 @@ import (
 // whyAsPromised is why Verify lets a pod pass: stable words for metrics, as those of decide.go.
 const whyAsPromised = "as promised"
 
-// Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the trusted one on it
+// Verify judges a pod as it is about to be stored, after every mutating webhook. promised is the trusted one on it
 // (Keys.PromiseOf), nil if there is none. Such a pod must be as it was promised, and the tamper rules, strategies,
 // limits and minimum enforcement of the policy now in force must hold for it: they are checked against the promise, and
 // nothing is planned again, nor proof demanded. Other changes of policy or nodes since then are no reason to deny it: its
 // slice was allocated. A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see accounting.Holding, and package budgets of the webhook.
-func Verify(in Input, promise *promise.Promise) Decision {
+func Verify(in Input, promised *promise.Promise) Decision {
 	if metav1.HasAnnotation(in.Pod.ObjectMeta, corev1.MirrorPodAnnotationKey) {
 		return leaveUnchanged(whyMirror)
 	}
@@ -42,12 +42,12 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	}
 	var d Decision
 	switch {
-	case promise == nil || promise.Namespace != in.Namespace.Name:
+	case promised == nil || promised.Namespace != in.Namespace.Name:
 		d = verifyUnpromised(in)
-	case promise.Newer():
+	case promised.Newer():
 		d = leaveUnchanged(whyNewer)
 	default:
-		d = verifyPromised(&in, promise)
+		d = verifyPromised(&in, promised)
 	}
 	return in.settle(d)
 }
@@ -86,77 +86,77 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 
 // checkPromisedTampering applies the rules, the bound on containers and the policy on claims to all that is not of the
 // promise. The pod is as promised by then.
-func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation {
+func checkPromisedTampering(in *Input, promised *promise.Promise) []api.Violation {
 	if v := tooManyContainers(in.Pod); v != nil {
 		return []api.Violation{*v}
 	}
-	out := rules.UnpromisedHostIPC(in.Pod, promise)
-	if len(promise.ClaimTemplates()) > 0 {
+	out := rules.UnpromisedHostIPC(in.Pod, promised)
+	if len(promised.ClaimTemplates()) > 0 {
 		if v := strategies.Grouped(&in.Pod.Spec); v != nil { // another webhook may have added it
 			out = append(out, *v)
 		}
 	}
-	authors := rules.Subject{Pod: withoutPromised(in.Pod, promise), Pools: in.Pools, MPS: in.Policy.MPS}
-	return append(append(out, rules.Find(authors, true)...), checkClaims(in, promise.HasClaim)...)
+	authors := rules.Subject{Pod: withoutPromised(in.Pod, promised), Pools: in.Pools, MPS: in.Policy.MPS}
+	return append(append(out, rules.Find(authors, true)...), checkClaims(in, promised.HasClaim)...)
 }
 
 // withoutPromised is the pod without those edits of its promise that a tamper rule would find: the volumes of a
 // strategy, the guard with its ways to the devices, and the IPC namespace of the node, which UnpromisedHostIPC looks
 // at. The pod itself is not changed; the rest of it is shared.
-func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
+func withoutPromised(pod *corev1.Pod, promised *promise.Promise) *corev1.Pod {
 	out := *pod
 	out.Spec.HostIPC = false
-	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promise.HasVolume(v.Name) })
-	if promise.Guard == nil {
+	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promised.HasVolume(v.Name) })
+	if promised.Guard == nil {
 		return &out
 	}
 	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
-		return podedit.IsGuard(promise, c.Name)
+		return podedit.IsGuard(promised, c.Name)
 	})
 	out.Annotations = maps.Clone(pod.Annotations)
-	for name := range promise.Guard.Annotations {
+	for name := range promised.Guard.Annotations {
 		delete(out.Annotations, name)
 	}
 	return &out
 }
 
-func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
-	if in.Policy.Allows(promise.Strategy) {
+func checkPromisedStrategy(in *Input, promised *promise.Promise) []api.Violation {
+	if in.Policy.Allows(promised.Strategy) {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
 		"the pod was given a slice under %s, and policy %s allows %s now; create it again",
-		promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
+		promised.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
 }
 
 // checkPromisedTier holds the promise to the weakest tier of the policy in force. A proof counts when the slice is
 // planned, since it is of a pool: a driver that is updated there takes nothing from a pod that runs.
-func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
-	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
+func checkPromisedTier(in *Input, promised *promise.Promise) []api.Violation {
+	if in.Policy.MinimumEnforcement.Tier == "" || promised.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement",
 		Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
-			in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
+			in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promised.Strategy, promised.Place(), promised.Planned.Tier)}}
 }
 
 // checkPromisedLimits checks the pod's charge against the limits. The pod shows which containers run side by side.
-func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
+func checkPromisedLimits(in *Input, promised *promise.Promise) []api.Violation {
 	most, policy := in.Policy.Limits, in.Policy.Name
 	if most == (config.Policy{}).Limits {
 		return nil
 	}
-	for i := range promise.Containers {
-		c := &promise.Containers[i]
-		if v := accounting.Exceeds(accounting.ChargeFor(promise, c), most.PerContainer,
-			fmt.Sprintf("container %q", c.Name), policy, promise.Place, accounting.RequestLess); v != nil {
+	for i := range promised.Containers {
+		c := &promised.Containers[i]
+		if v := accounting.Exceeds(accounting.ChargeFor(promised, c), most.PerContainer,
+			fmt.Sprintf("container %q", c.Name), policy, promised.Place, accounting.RequestLess); v != nil {
 			return []api.Violation{*v}
 		}
 		if v := accounting.ExceedsBurst(c.Slice, c.Limit, in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}
-	if v := accounting.Exceeds(accounting.ChargeOn(promise, in.Pod), most.PerPod, "the pod", policy, promise.Place, accounting.RequestLess); v != nil {
+	if v := accounting.Exceeds(accounting.ChargeOn(promised, in.Pod), most.PerPod, "the pod", policy, promised.Place, accounting.RequestLess); v != nil {
 		return []api.Violation{*v}
 	}
 	return nil

@@ -85,13 +85,13 @@ func TestVerify(t *testing.T) {
 			in := c.in
 			in.Pod = podedit.Apply(c.d.Promise, c.in.Pod)
 			in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
-			promise := keys.PromiseOf(in.Pod)
-			if promise == nil {
+			promised := keys.PromiseOf(in.Pod)
+			if promised == nil {
 				t.Errorf("%s: its promise is not trusted", c.s.Name)
 				continue
 			}
 			verified++
-			if d := policies.Verify(in, promise); d.Outcome != policies.Unchanged || d.IfEnforced != policies.Unchanged {
+			if d := policies.Verify(in, promised); d.Outcome != policies.Unchanged || d.IfEnforced != policies.Unchanged {
 				t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
 			}
 		}
@@ -296,17 +296,17 @@ func TestVerifyPromised(t *testing.T) {
 			if tt.pod != nil {
 				tt.pod(in.Pod)
 			}
-			for _, pools := range [][]pools.Pool{c.in.Pools, nil} {
-				in.Pools = pools
+			for _, offered := range [][]pools.Pool{c.in.Pools, nil} {
+				in.Pools = offered
 				d := policies.Verify(in, c.d.Promise)
 				if tt.rule == "" {
 					if d.Outcome != policies.Unchanged {
-						t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
+						t.Errorf("%d pools: %s: %s", len(offered), d.Outcome, d.Message())
 					}
 					continue
 				}
 				if d.Outcome != policies.Denied || d.Violations[0].Rule != tt.rule || !strings.Contains(d.Message(), tt.says) {
-					t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
+					t.Errorf("%d pools: %s: %s", len(offered), d.Outcome, d.Message())
 				}
 			}
 		})

@@ -52,10 +52,10 @@ type Setup struct {
 // newSetup makes the parts. Nothing runs yet.
 func newSetup(o Options, m *metrics.Metrics, log logr.Logger) (*Setup, error) {
 	s := &Setup{options: o, metrics: m, log: log}
-	for _, make := range []func() error{
+	for _, step := range []func() error{
 		s.makeClient, s.makeCluster, s.makeCertificate, s.makeElection, s.makeLedger, s.makeDenials, s.makeRunnables,
 	} {
-		if err := make(); err != nil {
+		if err := step(); err != nil {
 			return nil, err
 		}
 	}

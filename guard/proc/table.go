@@ -160,8 +160,8 @@ func (t *Table) Nested(o guard.Order) bool {
 		s, _, _ := t.locate(o.Process.PID)
 		return t.nested(s)
 	}
-	cgroup, _ := t.cgroupOf(o.Container)
-	return slices.ContainsFunc(t.members(cgroup), t.nested)
+	group, _ := t.cgroupOf(o.Container)
+	return slices.ContainsFunc(t.members(group), t.nested)
 }
 
 // nested reads the process's numbers in each PID namespace from the pod's on.

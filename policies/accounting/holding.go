@@ -20,19 +20,19 @@ import (
 
 // HoldingOf returns the charges of a pod while it lives: those of its Promise if it is trusted and accounts for the
 // requested GPUs, else the whole devices that it requests. promised reports which.
-func HoldingOf(k promise.Keys, pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
-	p := PromiseThatAccounts(k, pod, pools)
+func HoldingOf(k promise.Keys, pod *corev1.Pod, offered []pools.Pool) (h quota.Holding, promised bool) {
+	p := PromiseThatAccounts(k, pod, offered)
 	if p == nil {
-		return Exclusive(pod, pools), false
+		return Exclusive(pod, offered), false
 	}
 	return Holding(p, pod), true
 }
 
 // PromiseThatAccounts is Keys.PromiseOf where that accounts for the GPUs the pod requests, else nil: one that was copied onto another pod
 // makes its devices no cheaper.
-func PromiseThatAccounts(k promise.Keys, pod *corev1.Pod, pools []pools.Pool) *promise.Promise {
+func PromiseThatAccounts(k promise.Keys, pod *corev1.Pod, offered []pools.Pool) *promise.Promise {
 	p := k.PromiseOf(pod)
-	if p == nil || !accountsFor(p, pod, pools) {
+	if p == nil || !accountsFor(p, pod, offered) {
 		return nil
 	}
 	return p
@@ -40,14 +40,14 @@ func PromiseThatAccounts(k promise.Keys, pod *corev1.Pod, pools []pools.Pool) *p
 
 // accountsFor reports whether every GPU the pod requests is one that was promised. All else about a stored pod is left open: an
 // earlier build may have applied the same Promise in other words.
-func accountsFor(p *promise.Promise, pod *corev1.Pod, pools []pools.Pool) bool {
+func accountsFor(p *promise.Promise, pod *corev1.Pod, offered []pools.Pool) bool {
 	for i := range p.Containers {
 		c, _ := podspec.ContainerNamed(&pod.Spec, p.Containers[i].Name)
-		if c == nil || !podedit.StillRequested(&p.Containers[i], c, pools) || !p.Containers[i].ClaimedBy(&pod.Spec) {
+		if c == nil || !podedit.StillRequested(&p.Containers[i], c, offered) || !p.Containers[i].ClaimedBy(&pod.Spec) {
 			return false
 		}
 	}
-	return len(podedit.Unplanned(pod, p, pools)) == 0
+	return len(podedit.Unplanned(pod, p, offered)) == 0
 }
 
 // Holding returns the charges of a promised pod. The pod shows which containers end before others start.
@@ -101,9 +101,9 @@ func ChargeFor(p *promise.Promise, c *promise.Container) quota.Charge {
 // Exclusive returns the charges of a pod of which only the names of its GPU resources are known: that many whole
 // devices. A resource that is, or may turn out to be, a share or a MIG instance counts as a slice as well, so that
 // leaving the Promise out never makes a pod cheaper. Containers count whatever their names.
-func Exclusive(pod *corev1.Pod, pools []pools.Pool) quota.Holding {
+func Exclusive(pod *corev1.Pod, offered []pools.Pool) quota.Holding {
 	h := quota.Holding{Namespace: pod.Namespace}
-	h.Charge = Peak(spansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
+	h.Charge = Peak(spansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, offered) }))
 	if h.Charge == (quota.Charge{}) {
 		return quota.Holding{Namespace: pod.Namespace}
 	}
@@ -115,10 +115,10 @@ func Exclusive(pod *corev1.Pod, pools []pools.Pool) quota.Holding {
 }
 
 // exclusiveCharge charges one container, and notes in h the pools that offer what it names.
-func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) quota.Charge {
+func exclusiveCharge(h *quota.Holding, c *corev1.Container, offered []pools.Pool) quota.Charge {
 	var out quota.Charge
-	for name, units := range gpuUnits(c, pools) {
-		offering := offeredBy(name, pools)
+	for name, units := range gpuUnits(c, offered) {
+		offering := offeredBy(name, offered)
 		memory, known := largestDevice(offering)
 		for _, p := range offering {
 			h.Pools = append(h.Pools, p.Name)
@@ -136,12 +136,12 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 // WithoutSlice returns the charge of a pod without a slice in the pools of its node: whole devices, and of a shared one
 // the part of each unit. pool is the first pool that offers a requested resource; "": none is known. Authors may make
 // names up: one that no pool offers is not returned.
-func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, resource string) {
+func WithoutSlice(pod *corev1.Pod, offered []pools.Pool) (c quota.Charge, pool, resource string) {
 	c = Peak(spansOf(&pod.Spec, func(in *corev1.Container) (out quota.Charge) {
-		units := gpuUnits(in, pools)
+		units := gpuUnits(in, offered)
 		for _, name := range slices.Sorted(maps.Keys(units)) {
 			memory, share := quantity.MiB(0), quantity.Device
-			offering := offeredBy(name, pools)
+			offering := offeredBy(name, offered)
 			for _, p := range offering {
 				if p.HasNode(pod.Spec.NodeName) {
 					memory, share, pool = p.Total()/quantity.MiB(max(p.Replicas, 1)), p.Share(0), cmp.Or(pool, p.Name)
@@ -162,10 +162,10 @@ func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, re
 func divided(p *pools.Pool) bool { return p.Strategy != "" && !p.Sharing().Whole() }
 
 // offeredBy are the pools whose nodes advertise the resource.
-func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
-	for i := range pools {
-		if pools[i].Resource == resource {
-			out = append(out, &pools[i])
+func offeredBy(resource string, offered []pools.Pool) (out []*pools.Pool) {
+	for i := range offered {
+		if offered[i].Resource == resource {
+			out = append(out, &offered[i])
 		}
 	}
 	return out
@@ -173,20 +173,20 @@ func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
 
 // largestDevice returns the most memory that one unit can turn out to hold on any of the pools; known is false if a
 // pool does not specify it, or if there is none.
-func largestDevice(pools []*pools.Pool) (memory quantity.MiB, known bool) {
-	known = len(pools) > 0
-	for _, p := range pools {
+func largestDevice(offered []*pools.Pool) (memory quantity.MiB, known bool) {
+	known = len(offered) > 0
+	for _, p := range offered {
 		memory, known = max(memory, p.Total()), known && p.Total() > 0
 	}
 	return memory, known
 }
 
 // gpuUnits is how many units a container requests of each GPU resource.
-func gpuUnits(c *corev1.Container, pools []pools.Pool) map[string]int64 {
+func gpuUnits(c *corev1.Container, offered []pools.Pool) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := quantity.WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
+			if n := quantity.WholeUnits(q); n > 0 && request.IsGPUResource(string(name), offered) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}

@@ -20,17 +20,17 @@ import (
 
 func testKeys() promise.Keys { return promise.NewKeys([]byte("a key of the tests, 32 bytes long")) }
 
-func gpuPod(promise *promise.Promise, containers ...corev1.Container) *corev1.Pod {
+func gpuPod(promised *promise.Promise, containers ...corev1.Container) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}, Spec: corev1.PodSpec{Containers: containers}}
-	if promise != nil {
-		testKeys().Sign(promise)
-		pod.Annotations = map[string]string{api.AnnotationPromise: promise.Encode()}
+	if promised != nil {
+		testKeys().Sign(promised)
+		pod.Annotations = map[string]string{api.AnnotationPromise: promised.Encode()}
 	}
 	return pod
 }
 
-func asksFor(name, resourceName, quantity string) corev1.Container {
-	list := corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(quantity)}
+func asksFor(name, resourceName, amount string) corev1.Container {
+	list := corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(amount)}
 	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}
 }
 

@@ -139,8 +139,8 @@ func nativeRenamed(t *testing.T) {
 }
 
 func nativeWarning(t *testing.T) {
-	promise := promised("team-a", quota.Charge{Slices: 1})
-	pod := gpuPod(promise, asksFor("main", nvidia.SharedGPU, "1"))
+	given := promised("team-a", quota.Charge{Slices: 1})
+	pod := gpuPod(given, asksFor("main", nvidia.SharedGPU, "1"))
 	of := func(spec string) []accounting.NativeQuota { return accounting.NativeQuotasOf(resourceQuota(t, spec)) }
 	const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func nativeWarning(t *testing.T) {
 				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 				"and 1 more ResourceQuotas"}},
 	} {
-		if diff := cmp.Diff(c.want, accounting.NativeWarnings(&config.Policy{Quota: c.spec}, c.pod, c.native, promise)); diff != "" {
+		if diff := cmp.Diff(c.want, accounting.NativeWarnings(&config.Policy{Quota: c.spec}, c.pod, c.native, given)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}

@@ -51,9 +51,9 @@ func TestWithoutSlice(t *testing.T) {
 		"what nobody offers":       {"a100-plain", nil, names("nvidia.com/mig-7g.999gb"), "2 0Mi "},
 		"what its node offers not": {"a100-plain", nil, names(other), "2 0Mi nvidia.com/gpu.shared"},
 	} {
-		charge, pool, resource := accounting.WithoutSlice(
+		charge, pool, named := accounting.WithoutSlice(
 			&corev1.Pod{Spec: corev1.PodSpec{NodeName: nodes[c.node], InitContainers: c.inits, Containers: c.containers}}, offered)
-		if got := fmt.Sprintf("%s %dMi %s", charge.Devices, charge.Memory, resource); got != c.want {
+		if got := fmt.Sprintf("%s %dMi %s", charge.Devices, charge.Memory, named); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if known := pool != ""; known != (charge.Memory > 0) {

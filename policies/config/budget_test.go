@@ -11,10 +11,10 @@ import (
 )
 
 // sharingBudget is a policy that names a namespace and has a quota.
-func sharingBudget(t *testing.T, name, quota string) *Policy {
+func sharingBudget(t *testing.T, name, limit string) *Policy {
 	t.Helper()
 	p := naming("sys/"+name, name)
-	if err := yaml.UnmarshalStrict([]byte(quota), &p.Quota); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(limit), &p.Quota); err != nil {
 		t.Fatal(err)
 	}
 	return p

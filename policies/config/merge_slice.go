@@ -87,11 +87,11 @@ func (t *tightening) quota() {
 // slice takes the tenant's slice where it is no larger than the authority's in anything. Sizes that cannot be compared
 // (8Gi and a quarter) are not smaller.
 func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {
-	comparable := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero()
+	alike := wish.Class == out.Class && (wish.Memory == 0) == (out.Memory == 0) && wish.Fraction.Zero() == out.Fraction.Zero()
 	// wish.Num/wish.Den > out.Num/out.Den, without a division that could meet a zero
 	larger := wish.Memory > out.Memory || wish.Fraction.Num*out.Fraction.Den > out.Fraction.Num*wish.Fraction.Den
 	switch {
-	case !comparable:
+	case !alike:
 		t.clamp(at, "it is not of the same kind as the authority's, so that none is known to be smaller")
 		return
 	case larger:

@@ -71,11 +71,11 @@ func TestPolicyFields(t *testing.T) {
 			if f.Type == reflect.TypeFor[bool]() || f.Type.Kind() == reflect.Struct || f.Type.Kind() == reflect.Map {
 				value = "7"
 			}
-			document := fmt.Sprintf("%s: %s\n", name, value)
+			doc := fmt.Sprintf("%s: %s\n", name, value)
 			if name != "apiVersion" {
-				document = head + document
+				doc = head + doc
 			}
-			_, problems := Parse("sys/x", []byte(document))
+			_, problems := Parse("sys/x", []byte(doc))
 			if len(problems) != 1 || problems[0].Field != name {
 				t.Errorf("%s: %v", name, problems)
 			}

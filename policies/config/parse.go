@@ -95,9 +95,9 @@ func (p *Policy) DependsOnClaims() bool {
 	return p.Quota.Limited() || slices.ContainsFunc(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Claims }), p.Allows)
 }
 
-func defaultTo[T comparable](field *T, value T) {
+func defaultTo[T comparable](setting *T, value T) {
 	var zero T
-	if *field == zero {
-		*field = value
+	if *setting == zero {
+		*setting = value
 	}
 }

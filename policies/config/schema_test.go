@@ -222,7 +222,7 @@ func TestSchemaFields(t *testing.T) {
 }
 
 // problemsBySchema is what the schema has against a document.
-func problemsBySchema(t *testing.T, document []byte) []error {
+func problemsBySchema(t *testing.T, doc []byte) []error {
 	t.Helper()
 	file, err := os.ReadFile(schemaFile)
 	if err != nil {
@@ -233,7 +233,7 @@ func problemsBySchema(t *testing.T, document []byte) []error {
 		t.Fatal(err)
 	}
 	var value any
-	if err := yaml.Unmarshal(document, &value); err != nil {
+	if err := yaml.Unmarshal(doc, &value); err != nil {
 		t.Fatal(err)
 	}
 	return validate.NewSchemaValidator(&s, nil, "", strfmt.Default).Validate(value).Errors
@@ -259,11 +259,11 @@ func TestSchemaValidates(t *testing.T) {
 			}
 		}
 	}
-	for file, document := range documents {
-		if _, problems := Parse(file, document); len(problems) > 0 {
+	for file, doc := range documents {
+		if _, problems := Parse(file, doc); len(problems) > 0 {
 			continue
 		}
-		for _, problem := range problemsBySchema(t, document) {
+		for _, problem := range problemsBySchema(t, doc) {
 			t.Errorf("%s: %v", file, problem)
 		}
 	}
@@ -281,13 +281,13 @@ func sectionOf(archive []byte, name string) []byte {
 
 func TestSchemaRejects(t *testing.T) {
 	t.Parallel()
-	for _, document := range []string{
+	for _, doc := range []string{
 		"mode: opt-in", head + "colour: red", head + "mode: Transparent",
 		head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",
 		head + "guard: {act: sometimes}", head + "accept: [hamy]", head + "pools: {declared: [{name: a}]}", head + "defaultSlice: {memory: [8]}",
 	} {
-		if len(problemsBySchema(t, []byte(document))) == 0 {
-			t.Errorf("nothing is said against %q", document)
+		if len(problemsBySchema(t, []byte(doc))) == 0 {
+			t.Errorf("nothing is said against %q", doc)
 		}
 	}
 }

@@ -32,10 +32,10 @@ type edit interface {
 
 // edits are all kinds, in the order in which they are written: guard containers copy a mount of the pod's containers, and variables
 // are restored once the shim's folder is.
-// pools are those whose resources count as GPUs beside NVIDIA's own names.
-func edits(pools []pools.Pool) editList {
+// The resources of offered pools count as GPUs beside NVIDIA's own names.
+func edits(offered []pools.Pool) editList {
 	return editList{
-		resourceEdit{pools},
+		resourceEdit{offered},
 		claimsEdit{},
 		shimEdit{},
 		envEdit{},
@@ -99,7 +99,7 @@ func checked(p *promise.Promise, err error) (*promise.Promise, error) {
 // containers and volumes under our names (copies of live pods, restored backups, a second pass over the same pod).
 // Variables under our names stay, so that their author can be warned. It returns the pod itself if there is nothing to
 // revert.
-func Revert(pod *corev1.Pod, pools []pools.Pool) (authored *corev1.Pod, recorded *promise.Promise, warnings []string) {
+func Revert(pod *corev1.Pod, offered []pools.Pool) (authored *corev1.Pod, recorded *promise.Promise, warnings []string) {
 	text, ok := pod.Annotations[api.AnnotationPromise]
 	if ok {
 		p, err := checked(promise.Decode(text))
@@ -120,7 +120,7 @@ func Revert(pod *corev1.Pod, pools []pools.Pool) (authored *corev1.Pod, recorded
 		old = new(promise.Promise)
 	}
 	authored = pod.DeepCopy()
-	edits(pools).revert(authored, old, new(promise.Promise))
+	edits(offered).revert(authored, old, new(promise.Promise))
 	return authored, recorded, warnings
 }
 

@@ -123,12 +123,12 @@ func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList, gpu func(cor
 
 // StillRequested reports whether the container requests its promised resource and no other GPU: nobody changed it
 // since.
-func StillRequested(c *promise.Container, have *corev1.Container, pools []pools.Pool) bool {
+func StillRequested(c *promise.Container, have *corev1.Container, offered []pools.Pool) bool {
 	if c.Claim != "" {
-		return podspec.NamesClaim(have, c.Claim) && !request.RequestsGPU(have, pools)
+		return podspec.NamesClaim(have, c.Claim) && !request.RequestsGPU(have, offered)
 	}
 	for name := range have.Resources.Limits {
-		if string(name) != c.Resource && request.IsGPUResource(string(name), pools) {
+		if string(name) != c.Resource && request.IsGPUResource(string(name), offered) {
 			return false
 		}
 	}

@@ -19,11 +19,11 @@ import (
 
 // Undone lists the differences between the pod and its Promise, as paths; none: it is as promised. Containers that
 // reach for a GPU beside the promised ones count too, and obstacles to the promised guard.
-func Undone(p *promise.Promise, pod *corev1.Pod, pools []pools.Pool) []string {
+func Undone(p *promise.Promise, pod *corev1.Pod, offered []pools.Pool) []string {
 	if p.Newer() {
 		return nil
 	}
-	out := append(Unplanned(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	out := append(Unplanned(pod, p, offered), guardHindrances(&pod.Spec, p)...)
 	if len(pod.Spec.ResourceClaims) > 0 { // where none is left, the edits find it
 		out = append(out, unclaimed(p, &pod.Spec)...)
 	}
@@ -71,12 +71,12 @@ func admits(p *promise.Promise, summary string, pod *corev1.Pod) bool {
 }
 
 // Unplanned are containers that the Promise knows nothing of and that could reach a GPU.
-func Unplanned(pod *corev1.Pod, given *promise.Promise, pools []pools.Pool) (out []string) {
+func Unplanned(pod *corev1.Pod, given *promise.Promise, offered []pools.Pool) (out []string) {
 	for c := range podspec.EveryContainer(&pod.Spec) {
 		if given.Container(c.Name) != nil || IsGuard(given, c.Name) {
 			continue
 		}
-		if request.RequestsGPU(c, pools) || ChoosesDevices(c) {
+		if request.RequestsGPU(c, offered) || ChoosesDevices(c) {
 			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", message.Quote(c.Name)))
 		}
 	}

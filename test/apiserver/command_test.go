@@ -123,9 +123,9 @@ func TestRender(t *testing.T) {
 		said.want(t, 0)
 		asked := command(t, admin, "render", "-f", file, "-n", namespace, "-o", "json", "--dry-run=server")
 		asked.want(t, 0)
-		read, real := promised(t, said), promised(t, asked)
-		if read.Encode() != real.Encode() {
-			t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), real.Encode())
+		read, actual := promised(t, said), promised(t, asked)
+		if read.Encode() != actual.Encode() {
+			t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), actual.Encode())
 		}
 		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard",
 			"+    restartPolicy: Always", "mutated: a 4Gi under time-slicing")

@@ -274,12 +274,12 @@ func deployment(t *testing.T, i *install.Installation, ready int32) {
 		t.Fatal(err)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
-	api := i.Server.Client.AppsV1().Deployments(api.SystemNamespace)
-	if d, err = api.Get(t.Context(), d.Name, metav1.GetOptions{}); err != nil {
+	server := i.Server.Client.AppsV1().Deployments(api.SystemNamespace)
+	if d, err = server.Get(t.Context(), d.Name, metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d.Status.Replicas, d.Status.ReadyReplicas = ready, ready
-	if _, err := api.UpdateStatus(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+	if _, err := server.UpdateStatus(t.Context(), d, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -50,12 +50,12 @@ func TestScenariosOnAPIServer(t *testing.T) {
 			t.Logf("%s: not for an API server: %s", s.Name, why)
 			continue
 		}
-		_, pools := namespaced(s.Policy, "")
+		_, offered := namespaced(s.Policy, "")
 		cluster, runtimes := clusterOf(s)
 		failures := guardaccess.Decode(strings.ReplaceAll(s.Failures(s.Governed().Pools).Encode(), scenarios.Namespace, namespaceOf(s)))
-		key := strings.Join(s.NodeFiles, " ") + "\n" + strings.Join(s.SliceFiles, " ") + "\n" + pools + cluster + failures.Encode()
+		key := strings.Join(s.NodeFiles, " ") + "\n" + strings.Join(s.SliceFiles, " ") + "\n" + offered + cluster + failures.Encode()
 		if groups[key] == nil {
-			groups[key] = &group{source: s.Source(), pools: pools, cluster: cluster, runtimes: runtimes, failures: failures}
+			groups[key] = &group{source: s.Source(), pools: offered, cluster: cluster, runtimes: runtimes, failures: failures}
 		}
 		groups[key].cases = append(groups[key].cases, s)
 	}

@@ -115,7 +115,7 @@ func classes(ctx context.Context, server *cluster.APIServer) error {
 
 // namespaced turns a scenario's policy document into one for a namespace of its own, and what it says about pools into
 // the cluster's default, where alone that may stand.
-func namespaced(document []byte, namespace string) (own, pools string) {
+func namespaced(document []byte, namespace string) (own, offered string) {
 	var ownLines, poolLines []string
 	inPools := false
 	for line := range strings.SplitSeq(strings.TrimSpace(string(document)), "\n") {
@@ -133,8 +133,8 @@ func namespaced(document []byte, namespace string) (own, pools string) {
 }
 
 // defaultPolicy governs namespaces without a policy of their own with nothing, and declares pools.
-func defaultPolicy(pools string) []byte {
-	return []byte("apiVersion: " + config.APIVersion + "\nmode: off\n" + pools + "\n")
+func defaultPolicy(offered string) []byte {
+	return []byte("apiVersion: " + config.APIVersion + "\nmode: off\n" + offered + "\n")
 }
 
 // poolNames are the pools that the webhook has to know before a group of cases can run.

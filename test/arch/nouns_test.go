@@ -84,7 +84,7 @@ func TestReach(t *testing.T) {
 
 // ours are the paths of this module.
 func ours(paths []string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !strings.HasPrefix(path, module+"/") })
+	return slices.DeleteFunc(slices.Clone(paths), func(at string) bool { return !strings.HasPrefix(at, module+"/") })
 }
 
 // linesOf counts the lines of packages, tests left out.

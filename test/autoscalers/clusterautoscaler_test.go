@@ -358,17 +358,17 @@ func (a *clusterAutoscaler) stays(namespace string, nodes int) {
 }
 
 // awaitUnfit returns once Cluster Autoscaler reports that no group has the resource, having started nothing.
-func (a *clusterAutoscaler) awaitUnfit(namespace, resource string) {
+func (a *clusterAutoscaler) awaitUnfit(namespace, name string) {
 	a.Helper()
-	a.await("no group has "+resource, func() string {
+	a.await("no group has "+name, func() string {
 		a.look(namespace)
 		message := a.event(namespace, cluster.ClusterAutoscaler, "NotTriggerScaleUp")
-		if !strings.Contains(message, "Insufficient "+resource) {
+		if !strings.Contains(message, "Insufficient "+name) {
 			return fmt.Sprintf("its Event: %q", message)
 		}
 		return ""
 	})
 	if len(a.started) > 0 {
-		a.Errorf("%d nodes start for %s", len(a.started), resource)
+		a.Errorf("%d nodes start for %s", len(a.started), name)
 	}
 }

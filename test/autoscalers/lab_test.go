@@ -68,13 +68,13 @@ func (l *lab) apply(manifest string) {
 }
 
 // unmanaged is a pod that requests a resource by its name, on nodes of a pool or, for "", any.
-func unmanaged(resource, on string) string {
+func unmanaged(name, on string) string {
 	selector := ""
 	if on != "" {
 		selector = fmt.Sprintf("nodeSelector: {%s: %s}, ", poolLabel, on)
 	}
 	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: plain}, "+
-		"spec: {%scontainers: [{name: a, image: a, resources: {limits: {%s: 1}}}]}}", selector, resource)
+		"spec: {%scontainers: [{name: a, image: a, resources: {limits: {%s: 1}}}]}}", selector, name)
 }
 
 // create creates pods of a manifest. Those of nobody tolerate what the page's pods do.

@@ -80,7 +80,7 @@ func writeBundle(t *testing.T, s *cluster.APIServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
+	server := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
 	for kind, entries := range bundles(t, s) {
 		var operations []string
 		for i := range entries {
@@ -88,7 +88,7 @@ func writeBundle(t *testing.T, s *cluster.APIServer) {
 				fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
 		}
 		patch := []byte("[" + strings.Join(operations, ",") + "]")
-		if err := api.RESTClient().Patch(types.JSONPatchType).Resource(kind).Name(configuration).Body(patch).Do(t.Context()).Error(); err != nil {
+		if err := server.RESTClient().Patch(types.JSONPatchType).Resource(kind).Name(configuration).Body(patch).Do(t.Context()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,12 +97,12 @@ func writeBundle(t *testing.T, s *cluster.APIServer) {
 // bundles are what the entries of the webhook configurations trust, by the resource and in their order.
 func bundles(t *testing.T, s *cluster.APIServer) map[string][][]byte {
 	t.Helper()
-	api := s.Client.AdmissionregistrationV1()
-	m, err := api.MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
+	server := s.Client.AdmissionregistrationV1()
+	m, err := server.MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := api.ValidatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
+	v, err := server.ValidatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +192,8 @@ func TestAKS(t *testing.T) {
 		h := newHelm(t, s.Kubeconfig)
 		namespaced := []string{"--namespace=" + api.SystemNamespace}
 		h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace")...)
-		api := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-		m, err := api.Get(t.Context(), configuration, metav1.GetOptions{})
+		server := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		m, err := server.Get(t.Context(), configuration, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestAKS(t *testing.T) {
 				metav1.LabelSelectorRequirement{Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
 				metav1.LabelSelectorRequirement{Key: "kubernetes.azure.com/managedby", Operator: "NotIn", Values: []string{"aks"}})
 		}
-		if _, err := api.Update(t.Context(), m, metav1.UpdateOptions{FieldManager: "admissionsenforcer"}); err != nil {
+		if _, err := server.Update(t.Context(), m, metav1.UpdateOptions{FieldManager: "admissionsenforcer"}); err != nil {
 			t.Fatal(err)
 		}
 		upgrade := append(namespaced, "upgrade", release, chartFolder, version("v1"))

@@ -46,23 +46,23 @@ func TestServeAnyName(t *testing.T) {
 		if code, _ := get("/v2/"); code != http.StatusOK {
 			t.Errorf("it says %d where clients ask for a registry", code)
 		}
-		for _, image := range []string{"library/python/manifests/latest", "vllm/vllm-openai/manifests/v0.8.5",
+		for _, picture := range []string{"library/python/manifests/latest", "vllm/vllm-openai/manifests/v0.8.5",
 			"nvidia/cuda/manifests/12.9.1-base-ubuntu24.04", "a/b/c/manifests/manifests/blobs"} {
-			_, text := get("/v2/" + image)
+			_, text := get("/v2/" + picture)
 			var manifest struct {
 				Config struct{ Digest string }
 				Layers []struct{ Digest string }
 			}
 			if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) != 1 {
-				t.Fatalf("%s: %s (%v)", image, text, err)
+				t.Fatalf("%s: %s (%v)", picture, text, err)
 			}
 			if code, config := get("/v2/x/blobs/" + manifest.Config.Digest); code != http.StatusOK ||
 				!strings.Contains(string(config), `"Entrypoint":["/standin"]`) {
-				t.Errorf("%s: %d %s", image, code, config)
+				t.Errorf("%s: %d %s", picture, code, config)
 			}
 			if code, layer := get("/v2/x/blobs/" + manifest.Layers[0].Digest); code != http.StatusOK ||
 				!bytes.Contains(layer, []byte("#!/bin/true")) {
-				t.Errorf("%s: its layer is %d, %d bytes", image, code, len(layer))
+				t.Errorf("%s: its layer is %d, %d bytes", picture, code, len(layer))
 			}
 		}
 		for _, kind := range []string{"manifests", "blobs"} {

@@ -151,8 +151,8 @@ func (w World) created(t *testing.T, authored *unstructured.Unstructured) *unstr
 }
 
 // FileExists reports whether there is something at a path.
-func FileExists(path string) bool {
-	_, err := os.Stat(path)
+func FileExists(at string) bool {
+	_, err := os.Stat(at)
 	return err == nil
 }
 
@@ -175,10 +175,10 @@ func later(t *testing.T, authored, pod *unstructured.Unstructured) *unstructured
 }
 
 // use makes an API server that of the current context.
-func use(t *testing.T, url string) {
+func use(t *testing.T, address string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["test"] = &clientcmdapi.Cluster{Server: url}
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: address}
 	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", Namespace: "team-a"}
 	config.CurrentContext = "test"
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

@@ -72,8 +72,8 @@ func readable(u *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}
 	annotations := u.GetAnnotations()
-	if promise, ok := annotations[api.AnnotationPromise]; ok {
-		annotations[api.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promise))
+	if promised, ok := annotations[api.AnnotationPromise]; ok {
+		annotations[api.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promised))
 		annotations[api.AnnotationPlanned] = "(see below)"
 		u.SetAnnotations(annotations)
 	}

@@ -75,27 +75,27 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
-	config, err := server.ServiceAccount(ctx, api.SystemNamespace, account)
+	conf, err := server.ServiceAccount(ctx, api.SystemNamespace, account)
 	if err == nil && o.Through != nil {
-		config, err = o.Through(config)
+		conf, err = o.Through(conf)
 	}
 	if err != nil {
 		return nil, err
 	}
 	flags := append(arguments(), o.Arguments...)
 	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
-		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, flags...)
+		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], conf, flags...)
 	}
 	i.shifted = func(binary string, ahead time.Duration) (*Process, error) {
 		reviews, probes, err := freeAddresses()
 		if err != nil {
 			return nil, err
 		}
-		return launch(reviews, probes, binary, dir, "shifted-"+ahead.String(), config,
+		return launch(reviews, probes, binary, dir, "shifted-"+ahead.String(), conf,
 			[]string{fmt.Sprintf("%s=%d", shift, int(ahead.Seconds()))}, flags...)
 	}
 	i.more = func(ctx context.Context, name, binary string) (*Process, error) {
-		return startProcess(ctx, binary, dir, name, config, flags...)
+		return startProcess(ctx, binary, dir, name, conf, flags...)
 	}
 	var backends []string
 	for range max(o.Replicas, 1) {
@@ -153,8 +153,8 @@ func (i *Installation) RemovePolicy(ctx context.Context, name string) error {
 }
 
 // TenantPolicy writes a tenant's own document into its namespace, as the user of config.
-func (i *Installation) TenantPolicy(ctx context.Context, config *rest.Config, namespace string, document []byte) error {
-	client, err := kubernetes.NewForConfig(config)
+func (i *Installation) TenantPolicy(ctx context.Context, conf *rest.Config, namespace string, document []byte) error {
+	client, err := kubernetes.NewForConfig(conf)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
@@ -191,11 +191,11 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 }
 
 // Settle returns once every replica has seen every policy and node that was written.
-func (i *Installation) Settle(ctx context.Context, pools ...string) error {
+func (i *Installation) Settle(ctx context.Context, offered ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	for _, p := range i.Replicas {
-		if err := p.WaitState(ctx, "see the policies and nodes", i.settled(pools)); err != nil {
+		if err := p.WaitState(ctx, "see the policies and nodes", i.settled(offered)); err != nil {
 			return err
 		}
 	}
@@ -206,12 +206,12 @@ func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 const settleWithin = 30 * time.Second
 
 // settled reports whether the webhook knows every policy and node that was written, and the pools of these names.
-func (i *Installation) settled(pools []string) func(State) bool {
+func (i *Installation) settled(offered []string) func(State) bool {
 	return func(s State) bool {
 		if i.documents.missing(s) != nil {
 			return false
 		}
-		for _, name := range pools {
+		for _, name := range offered {
 			if !slices.ContainsFunc(s.Pools, func(p PoolState) bool { return p.Name == name }) {
 				return false
 			}
@@ -250,8 +250,8 @@ func (i *Installation) Stop() {
 }
 
 // quiet keeps the server's warnings off standard error; for these, see Applier.Warning.
-func quiet(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{}
-	return config
+func quiet(conf *rest.Config) *rest.Config {
+	conf = rest.CopyConfig(conf)
+	conf.WarningHandler = rest.NoWarnings{}
+	return conf
 }

@@ -54,21 +54,21 @@ func newLab(t *testing.T, targets ...cluster.Target) *lab {
 		t.Fatal(err)
 	}
 	t.Logf("programs were there after %s", time.Since(begun).Round(time.Millisecond))
-	server := cluster.ForTest(t, cluster.Options{Bin: bin})
+	srv := cluster.ForTest(t, cluster.Options{Bin: bin})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	second, err := server.Another(ctx)
+	second, err := srv.Another(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{server: server, configs: []*rest.Config{server.Config, second}}
-	if l.apply, err = install.NewApplier(server.Config); err != nil {
+	l := &lab{server: srv, configs: []*rest.Config{srv.Config, second}}
+	if l.apply, err = install.NewApplier(srv.Config); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"10-namespace.yaml", "20-rbac.yaml", "30-service.yaml"} {
 		l.manifest(t, name)
 	}
-	if err := server.Namespace(t.Context(), tenant, nil); err != nil {
+	if err := srv.Namespace(t.Context(), tenant, nil); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -102,14 +102,14 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 			Rules: rules, FailurePolicy: &fail, SideEffects: &none,
 			MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &wait}
 	}
-	api := l.server.Client.AdmissionregistrationV1()
-	_, err := api.MutatingWebhookConfigurations().Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{
+	client := l.server.Client.AdmissionregistrationV1()
+	_, err := client.MutatingWebhookConfigurations().Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{
 		ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{mutating("one.gpuslice.dev"), mutating("two.gpuslice.dev")},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = api.ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
+	_, err = client.ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: meta,
 		Webhooks: []admissionv1.ValidatingWebhook{{Name: "three.gpuslice.dev",
 			ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail,

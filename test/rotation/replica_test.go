@@ -37,7 +37,7 @@ func (l *lab) start(t *testing.T, sources ...certs.Source) []replica {
 	var addresses []string
 	for _, source := range sources {
 		listener, probes := listen(t), listen(t)
-		server := server.New(server.Options{
+		srv := server.New(server.Options{
 			GetCertificate: source.GetCertificate, Log: logr.Discard(), Shutdown: time.Second,
 			Endpoints: map[string]http.Handler{server.PathMutatePods: http.HandlerFunc(allow)},
 		})
@@ -52,7 +52,7 @@ func (l *lab) start(t *testing.T, sources ...certs.Source) []replica {
 		if err != nil {
 			t.Fatal(err)
 		}
-		running.Go(func() { _ = server.Run(ctx, m, listener, probes) })
+		running.Go(func() { _ = srv.Run(ctx, m, listener, probes) })
 		replicas = append(replicas, replica{source, listener.Addr().String()})
 		addresses = append(addresses, listener.Addr().String())
 	}

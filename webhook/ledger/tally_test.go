@@ -34,8 +34,8 @@ func TestTally(t *testing.T) {
 				r := ledger.Reservation{PodUID: fmt.Sprint(i), Name: fmt.Sprint(random.IntN(6)), Holding: h}
 				for _, scope := range scopes {
 					limits := quota.Limits{Slices: new(random.Int64N(40)), GPUs: new(random.Int64N(20))}
-					quota := quota.Quota{Limits: []quota.Limit{{Scope: scope, Limits: limits}}}
-					if got, want := tally.Excess(quota, r), ledger.NewTally(tally.State()).Excess(quota, r); fmt.Sprint(got) != fmt.Sprint(want) {
+					limit := quota.Quota{Limits: []quota.Limit{{Scope: scope, Limits: limits}}}
+					if got, want := tally.Excess(limit, r), ledger.NewTally(tally.State()).Excess(limit, r); fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Fatalf("scope %+v of %+v: %v, added up anew %v", scope, tally.State(), got, want)
 					}
 				}

@@ -14,8 +14,8 @@ import (
 )
 
 // newWatchingBench is a bench whose replicas have watches that are late by 20 ms, while watching returns true.
-func newWatchingBench(t *testing.T, slices int64, replicas int, watching func() bool) *bench {
-	b := newBench(t, slices, 0)
+func newWatchingBench(t *testing.T, held int64, replicas int, watching func() bool) *bench {
+	b := newBench(t, held, 0)
 	b.late = func() func() (time.Duration, bool) {
 		return func() (time.Duration, bool) { return 20 * time.Millisecond, watching() }
 	}

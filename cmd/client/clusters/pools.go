@@ -24,10 +24,10 @@ type Pool struct {
 }
 
 // PrintedPools are pools as they are printed.
-func PrintedPools(pools []pools.Pool) []Pool {
+func PrintedPools(offered []pools.Pool) []Pool {
 	printed := []Pool{}
-	for i := range pools {
-		p := &pools[i]
+	for i := range offered {
+		p := &offered[i]
 		out := Pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Offer(), Device: p.Product, DeviceMemory: p.DeviceMemory,
 			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes),

@@ -62,9 +62,9 @@ func (e Error) Error() string { return e.At.String() + ": " + e.Err.Error() }
 func (e Error) Unwrap() error { return e.Err }
 
 // Printed are errors as -o json prints them.
-func Printed(errors []Error) []problem.Error {
+func Printed(problems []Error) []problem.Error {
 	printed := []problem.Error{}
-	for _, e := range errors {
+	for _, e := range problems {
 		printed = append(printed, problem.Error{Place: e.At.Place(), Message: e.Err.Error()})
 	}
 	return printed

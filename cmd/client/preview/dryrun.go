@@ -62,12 +62,12 @@ func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string)
 	if after, err = withoutServerDefaults(raw, after); err != nil {
 		return d, nil, err
 	}
-	promise, err := promiseOf(after)
-	if promise == nil || err != nil {
+	promised, err := promiseOf(after)
+	if promised == nil || err != nil {
 		return d, after, err
 	}
 	d.Outcome, d.IfEnforced, d.UnchangedReason = policies.Mutated, policies.Mutated, ""
-	d.Promise, d.Planned, d.Policy = promise, &promise.Planned, promise.Policy
+	d.Promise, d.Planned, d.Policy = promised, &promised.Planned, promised.Policy
 	return d, after, nil
 }
 

@@ -74,6 +74,6 @@ func createsPods(rules []admissionv1.RuleWithOperations) bool {
 	})
 }
 
-func has(list []string, any ...string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(any, s) })
+func has(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(wanted, s) })
 }

@@ -13,15 +13,15 @@ func checkNodes(f *Facts) []Finding {
 	if f.unread(whatNodes) {
 		return nil
 	}
-	pools := f.snapshot().Pools()
-	if len(pools) == 0 {
+	offered := f.snapshot().Pools()
+	if len(offered) == 0 {
 		return []Finding{newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
 			With("nodes", "status.allocatable", "no name begins with nvidia.com/").
 			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy")}
 	}
 	var all []Finding
-	for i := range pools {
-		all = append(all, poolFinding(&pools[i]))
+	for i := range offered {
+		all = append(all, poolFinding(&offered[i]))
 	}
 	return all
 }

@@ -32,9 +32,9 @@ func checkWaitingClaims(f *Facts) []Finding {
 }
 
 // allocatedClaims are the claims that were given a device.
-func allocatedClaims(claims []resourcev1.ResourceClaim) map[types.NamespacedName]bool {
+func allocatedClaims(claimed []resourcev1.ResourceClaim) map[types.NamespacedName]bool {
 	out := map[types.NamespacedName]bool{}
-	for _, c := range claims {
+	for _, c := range claimed {
 		out[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c.Status.Allocation != nil
 	}
 	return out

@@ -64,9 +64,9 @@ func label(key, value string) change {
 }
 
 // overlay is a NodeOverlay that adds a resource.
-func overlay(resource string) change {
+func overlay(name string) change {
 	return func(t *testing.T, f *Facts) {
-		if err := f.addOverlay([]byte(`{"kind":"NodeOverlay","spec":{"capacity":{"` + resource + `":"4"}}}`)); err != nil {
+		if err := f.addOverlay([]byte(`{"kind":"NodeOverlay","spec":{"capacity":{"` + name + `":"4"}}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

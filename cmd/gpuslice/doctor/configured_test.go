@@ -159,8 +159,8 @@ func unreadPods(_ *testing.T, f *Facts) {
 }
 
 // holds is a pod that holds a resource on a node, or waits for it.
-func holds(node, resource string) change {
-	return func(_ *testing.T, f *Facts) { f.Held[held{node, corev1.ResourceName(resource)}] = true }
+func holds(node, name string) change {
+	return func(_ *testing.T, f *Facts) { f.Held[held{node, corev1.ResourceName(name)}] = true }
 }
 
 // pluginOf is a device plugin of a version.

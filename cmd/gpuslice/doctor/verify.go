@@ -191,7 +191,7 @@ var quotaDenial = regexp.MustCompile(`admission webhook "[a-z-]+\.gpuslice\.dev"
 // sliced reports the result of a pod that is expected to get a slice, and was not denied.
 func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) Finding {
 	where := object("namespace", "", g.Name)
-	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
+	promised, err := promise.Decode(came.Annotations[api.AnnotationPromise])
 	audit := g.Input.Policy.EnforcementMode == api.EnforceAudit
 	switch {
 	case err != nil && audit:
@@ -202,12 +202,12 @@ func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) F
 			"a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
 			WithRemedy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count counts the calls in which the API server got no answer")
-	case promise.Strategy != wanted.Promise.Strategy || promise.Pools[0] != wanted.Promise.Pools[0]:
+	case promised.Strategy != wanted.Promise.Strategy || promised.Pools[0] != wanted.Promise.Pools[0]:
 		return newFinding(Warning, "a pod came out in a slice, but not in the one that policies and nodes call for: replicas have not seen them yet, or run another version").
-			With(where, "dry-run", given(promise)).With(where, "expected", given(wanted.Promise))
+			With(where, "dry-run", given(promised)).With(where, "expected", given(wanted.Promise))
 	default:
-		return newFinding(OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promise)).
-			With("policy/"+promise.Policy, "enforcement planned", string(promise.Planned.Tier))
+		return newFinding(OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promised)).
+			With("policy/"+promised.Policy, "enforcement planned", string(promised.Planned.Tier))
 	}
 }
 

@@ -19,8 +19,8 @@ const unknownFree = -1
 
 // candidateNodes lists the nodes with the resource of a pending pod, how many replicas are free there, and why the pod
 // cannot run there all the same.
-func candidateNodes(f *facts, promise *promise.Promise) []node {
-	name := promise.Containers[0].Resource
+func candidateNodes(f *facts, promised *promise.Promise) []node {
+	name := promised.Containers[0].Resource
 	held := installed.Requested(f.others, name)
 	out := []node{}
 	for i := range f.nodes {

@@ -105,9 +105,9 @@ func charge(h quota.Holding) string {
 }
 
 // containers lists the slice of each container, and the edits of it.
-func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
+func (p *page) containers(promised *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
-	for _, c := range promise.Containers {
+	for _, c := range promised.Containers {
 		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + cmp.Or(c.Resource, c.Template),
 			cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
 		for _, q := range planned.Containers {
@@ -118,11 +118,11 @@ func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 		rows = append(rows, row)
 	}
 	p.section(rows)
-	p.injected(promise, planned)
+	p.injected(promised, planned)
 }
 
 // injected lists caps, variables and mounts.
-func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
+func (p *page) injected(promised *promise.Promise, planned *promise.Planned) {
 	for _, c := range planned.Containers {
 		if c.SizedBy != "" {
 			p.Line("  " + c.Name + ": size: " + c.SizedBy)
@@ -131,13 +131,13 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 			p.Line("  " + c.Name + ": cap in force: " + c.Cap)
 		}
 	}
-	for _, c := range promise.Containers {
+	for _, c := range promised.Containers {
 		if c.Granular() {
 			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice",
 				c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
 		}
 	}
-	for _, c := range promise.Containers {
+	for _, c := range promised.Containers {
 		var names []string
 		for _, v := range c.Env {
 			if names = append(names, v.Name); p.wide {

@@ -48,8 +48,8 @@ func (l *status) workload(f *facts) {
 	l.State = pending
 	for _, p := range f.pods {
 		one := podRow{Name: p.Name, State: stateOf(p)}
-		if promise, err := record.Promise(p); err == nil && promise != nil {
-			one.Slice, one.Enforcement = slicesOf(promise), string(promise.PlannedOn(p).Tier)+" planned"
+		if promised, err := record.Promise(p); err == nil && promised != nil {
+			one.Slice, one.Enforcement = slicesOf(promised), string(promised.PlannedOn(p).Tier)+" planned"
 		}
 		if o := record.Observation(p); o != nil && o.Tier != "" {
 			one.Enforcement = string(o.Tier)
@@ -102,28 +102,28 @@ func lastOf(reasons []string) []string {
 func (l *status) pod(f *facts) {
 	p := f.pod
 	l.State, l.Node, l.Observed = stateOf(p), p.Spec.NodeName, record.Observation(p)
-	promise, err := record.Promise(p)
+	promised, err := record.Promise(p)
 	switch {
 	case err != nil:
 		l.note("what it was given cannot be read: %v", err)
-	case promise == nil && len(f.claimed(nil)) > 0:
+	case promised == nil && len(f.claimed(nil)) > 0:
 		l.Claimed = f.claimed(nil)
-	case promise == nil:
+	case promised == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -",
 			p.Name, p.Namespace)
 		for _, warning := range policies.LabelWarnings(p.Labels, p.Annotations) {
 			l.because("%s", warning)
 		}
 	default:
-		l.Requested, l.Claimed = &promise.Request, f.claimed(promise)
-		l.Given = &grant{Policy: promise.Policy, Strategy: promise.Strategy,
-			Pools: promise.Pools, Containers: promise.Containers, Charge: promise.Charge,
-			Planned: promise.PlannedOn(p), Guard: promise.Guard != nil}
-		l.holding = f.claims.GPUClaims(f.Namespace, p).Total(promise)
+		l.Requested, l.Claimed = &promised.Request, f.claimed(promised)
+		l.Given = &grant{Policy: promised.Policy, Strategy: promised.Strategy,
+			Pools: promised.Pools, Containers: promised.Containers, Charge: promised.Charge,
+			Planned: promised.PlannedOn(p), Guard: promised.Guard != nil}
+		l.holding = f.claims.GPUClaims(f.Namespace, p).Total(promised)
 	}
 	switch {
 	case l.State == pending:
-		l.pending(f, promise)
+		l.pending(f, promised)
 	case l.State == terminated && p.Status.Reason != "":
 		l.because("%s: %s", p.Status.Reason, p.Status.Message)
 	}
@@ -137,7 +137,7 @@ func (l *status) pod(f *facts) {
 }
 
 // pending gives the reasons for which a pod does not run.
-func (l *status) pending(f *facts, promise *promise.Promise) {
+func (l *status) pending(f *facts, promised *promise.Promise) {
 	p := f.pod
 	for _, gate := range p.Spec.SchedulingGates {
 		l.because("it is held by the scheduling gate %s", gate.Name)
@@ -152,22 +152,22 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 			l.because("%s is waiting (%s): %s", s.Name, w.Reason, w.Message)
 		}
 	}
-	if p.Spec.NodeName != "" || promise == nil {
+	if p.Spec.NodeName != "" || promised == nil {
 		return
 	}
-	if template := promise.Containers[0].Template; template != "" {
+	if template := promised.Containers[0].Template; template != "" {
 		l.template(f, template)
 		return
 	}
-	l.Nodes = candidateNodes(f, promise)
-	switch wanted := promise.Containers[0].Count; {
+	l.Nodes = candidateNodes(f, promised)
+	switch wanted := promised.Containers[0].Count; {
 	case len(f.nodes) == 0:
 	case len(l.Nodes) == 0:
-		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promise.Containers[0].Resource)
+		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promised.Containers[0].Resource)
 	case !slices.ContainsFunc(l.Nodes, func(n node) bool { return n.Reason == "" }):
 		l.note(
 			"no node that offers %s can take the pod, for the reasons above: it stays pending until one of them goes away, or another node joins",
-			promise.Containers[0].Resource)
+			promised.Containers[0].Resource)
 	case hasRoom(l.Nodes, wanted):
 	case wanted > 1:
 		l.note("no node on which it can run has %d free replicas: it stays pending until other pods end", wanted)

@@ -34,7 +34,7 @@ func (k kind) String() string {
 // kinds lists the kinds to remove, in this order: first the configurations by which the API server calls the webhook,
 // so that nothing can be denied; then the servers, so that nothing is created again; then their remains.
 func kinds() []kind {
-	cluster := func(group, version, resource string) kind {
+	clusterScoped := func(group, version, resource string) kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
 	}
 	system := func(group, version, resource string) kind {
@@ -43,10 +43,10 @@ func kinds() []kind {
 	configMaps, secrets, leases := system("", "v1", "configmaps"), system("", "v1", "secrets"), system("coordination.k8s.io", "v1", "leases")
 	configMaps.also, secrets.also, leases.also = configMapOfOurs, named, named
 	return []kind{
-		cluster("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
-		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
+		clusterScoped("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
+		clusterScoped("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
+		clusterScoped("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
+		clusterScoped("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
 		system("apps", "v1", "deployments"),
 		system("apps", "v1", "daemonsets"),
 		system("policy", "v1", "poddisruptionbudgets"),
@@ -57,13 +57,13 @@ func kinds() []kind {
 		system("monitoring.coreos.com", "v1", "prometheusrules"),
 		system("cert-manager.io", "v1", "certificates"),
 		system("cert-manager.io", "v1", "issuers"),
-		cluster("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
-		cluster("rbac.authorization.k8s.io", "v1", "clusterroles"),
+		clusterScoped("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+		clusterScoped("rbac.authorization.k8s.io", "v1", "clusterroles"),
 		system("rbac.authorization.k8s.io", "v1", "rolebindings"),
 		system("rbac.authorization.k8s.io", "v1", "roles"),
 		system("", "v1", "serviceaccounts"),
-		cluster("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"),
-		cluster("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations"),
+		clusterScoped("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"),
+		clusterScoped("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations"),
 		system("", "v1", "resourcequotas"),
 		leases, configMaps, secrets,
 	}

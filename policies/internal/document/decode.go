@@ -235,7 +235,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path *field.Path) {
 // Entries reads a mapping of names to values of one kind: the readable entries, and problems. known returns the error
 // of a name, whose value is not read then; check reports errors of a value, or of a field of it.
 func Entries[T any](root *yaml.Node, known func(name string) string,
-	check func(value T, report func(field, format string, args ...any))) (map[string]T, field.ErrorList) {
+	check func(value T, report func(at, format string, args ...any))) (map[string]T, field.ErrorList) {
 	d := &decoder{}
 	out := make(map[string]T, len(root.Content)/2)
 	d.entries(root, nil, func(key, node *yaml.Node) {

@@ -10,17 +10,17 @@ import (
 
 // TouchesGPU reports whether the pod requests a GPU or a slice in any way that this build reads, in containers under our names
 // too.
-func TouchesGPU(pod *corev1.Pod, pools []pools.Pool) bool {
+func TouchesGPU(pod *corev1.Pod, offered []pools.Pool) bool {
 	if SliceLabel(pod) != "" {
 		return true
 	}
-	return RequestsGPUs(&pod.Spec, pools)
+	return RequestsGPUs(&pod.Spec, offered)
 }
 
 // RequestsGPUs reports whether a container names a GPU resource.
-func RequestsGPUs(spec *corev1.PodSpec, pools []pools.Pool) bool {
+func RequestsGPUs(spec *corev1.PodSpec, offered []pools.Pool) bool {
 	for c := range podspec.EveryContainer(spec) {
-		if RequestsGPU(c, pools) {
+		if RequestsGPU(c, offered) {
 			return true
 		}
 	}
@@ -28,10 +28,10 @@ func RequestsGPUs(spec *corev1.PodSpec, pools []pools.Pool) bool {
 }
 
 // RequestsGPU reports whether the container names a GPU resource, in a quantity that can be read or not.
-func RequestsGPU(c *corev1.Container, pools []pools.Pool) bool {
+func RequestsGPU(c *corev1.Container, offered []pools.Pool) bool {
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if IsGPUResource(string(name), pools) && !q.IsZero() {
+			if IsGPUResource(string(name), offered) && !q.IsZero() {
 				return true
 			}
 		}
@@ -41,11 +41,11 @@ func RequestsGPU(c *corev1.Container, pools []pools.Pool) bool {
 
 // RequestsFraction reports whether a container names a fraction of a GPU: a request by itself, accepted or not, and also where it is
 // none that can be read.
-func RequestsFraction(pod *corev1.Pod, pools []pools.Pool) bool {
+func RequestsFraction(pod *corev1.Pod, offered []pools.Pool) bool {
 	for c := range podspec.Containers(&pod.Spec) {
 		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 			for name, q := range list {
-				if IsGPUResource(string(name), pools) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
+				if IsGPUResource(string(name), offered) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
 					return true
 				}
 			}

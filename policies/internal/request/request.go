@@ -22,9 +22,9 @@ import (
 // Read reads a pod's request, and everything that is wrong with it: readable parts are returned all the same. recorded
 // is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none. It also
 // returns requests in the words of systems that the policy does not accept.
-func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool,
+func Read(pod *corev1.Pod, policy *config.Policy, offered []pools.Pool,
 	recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
-	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
+	r := requestReader{pod: pod, policy: policy, pools: offered, recorded: recorded}
 	labels := r.labels()
 	own := labels.explicit
 	if found := spellings.Find(r.pod, policy.MemoryUnits); found != nil {

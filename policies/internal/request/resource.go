@@ -34,7 +34,7 @@ type gpuResource struct {
 
 // gpuResourceOf reads c's requests under GPU names. The zero value means that it requests none. Two names in one
 // container, and quantities out of range, are violations.
-func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (found gpuResource, _ *api.Violation) {
+func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource, _ *api.Violation) {
 	list := "limits"
 	deny := func(name corev1.ResourceName, reason, detail string) *api.Violation {
 		v := Invalid("", reason, detail)
@@ -46,7 +46,7 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (found gpuResource, 
 			list = "requests"
 		}
 		for name, q := range quantities {
-			if !IsGPUResource(string(name), pools) || q.IsZero() {
+			if !IsGPUResource(string(name), offered) || q.IsZero() {
 				continue
 			}
 			if string(name) == found.name {

@@ -29,10 +29,10 @@ func HostIPCElsewhere(pod *corev1.Pod, pool *pools.Pool) *api.Violation {
 }
 
 // UnpromisedHostIPC denies the node's IPC namespace to a pod whose promised slice does not need it.
-func UnpromisedHostIPC(pod *corev1.Pod, promise *promise.Promise) []api.Violation {
-	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
+func UnpromisedHostIPC(pod *corev1.Pod, promised *promise.Promise) []api.Violation {
+	if !pod.Spec.HostIPC || promised.Pod.HostIPC || promised.Pod.NeedsHostIPC {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RuleTamper, Field: "spec.hostIPC", Reason: hostIPC.Reason,
-		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.Place() + " is none; " + hostIPC.Instead}}
+		Detail: "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promised.Place() + " is none; " + hostIPC.Instead}}
 }

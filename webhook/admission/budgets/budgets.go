@@ -28,7 +28,7 @@ type Budgets struct {
 }
 
 // NewBudgets makes the budgets of a cluster.
-func NewBudgets(cluster *cluster.Watcher) *Budgets { return &Budgets{cluster: cluster} }
+func NewBudgets(watcher *cluster.Watcher) *Budgets { return &Budgets{cluster: watcher} }
 
 // policyBudgets are the budgets that policies make of a cluster's namespaces, by key.
 type policyBudgets struct {

@@ -114,11 +114,11 @@ func TestCheckerNativeQuotas(t *testing.T) {
 				if err != nil || in.Policy == nil {
 					t.Fatalf("%+v, %v", in, err)
 				}
-				pod, promise := renamedPod(t, in)
+				pod, promised := renamedPod(t, in)
 				in.Pod = pod
 				stub := &ledgerStub{answer: c.answer}
 				checker := Checker{Reserver: stub, Budgets: NewBudgets(w), Metrics: metrics.New("test")}
-				d, again := checker.Reserve(t.Context(), Pod{Input: in, Promise: promise}, policies.Decision{Outcome: policies.Unchanged})
+				d, again := checker.Reserve(t.Context(), Pod{Input: in, Promise: promised}, policies.Decision{Outcome: policies.Unchanged})
 				limits := 0
 				if len(stub.requests) > 0 {
 					limits = len(stub.requests[0].Quota.Limits)

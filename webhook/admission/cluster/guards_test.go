@@ -112,8 +112,8 @@ func TestGuardFailures(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failed("team-b", "team-c").Encode()}},
 		}
 		s := ReadSnapshot(Objects{State: state, Source: pools.Source{Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}}})
-		if pools := s.poolsFor("team-a"); pools[0].GuardFailures["env"] == "" || s.pools[0].GuardFailures != nil {
-			t.Errorf("read %+v", pools[0].GuardFailures)
+		if offered := s.poolsFor("team-a"); offered[0].GuardFailures["env"] == "" || s.pools[0].GuardFailures != nil {
+			t.Errorf("read %+v", offered[0].GuardFailures)
 		}
 	})
 }

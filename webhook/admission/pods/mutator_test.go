@@ -95,7 +95,7 @@ func endpoint(source Source, m *metrics.Metrics) http.Handler {
 }
 
 // ask sends a call to the pods handler over HTTP and returns the answer, or the status where there is none.
-func ask(t *testing.T, source Source, metrics *metrics.Metrics, c call) (*admissionv1.AdmissionResponse, int) {
+func ask(t *testing.T, source Source, counters *metrics.Metrics, c call) (*admissionv1.AdmissionResponse, int) {
 	t.Helper()
 	body := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 		UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
@@ -121,7 +121,7 @@ func ask(t *testing.T, source Source, metrics *metrics.Metrics, c call) (*admiss
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := post(endpoint(source, metrics), strings.NewReader(string(text)))
+	w := post(endpoint(source, counters), strings.NewReader(string(text)))
 	if w.Code != http.StatusOK {
 		return nil, w.Code
 	}
@@ -133,9 +133,9 @@ func ask(t *testing.T, source Source, metrics *metrics.Metrics, c call) (*admiss
 }
 
 // scrape returns the metrics as text.
-func scrape(metrics *metrics.Metrics) string {
+func scrape(counters *metrics.Metrics) string {
 	w := httptest.NewRecorder()
-	metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, server.PathMetrics, nil))
+	counters.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, server.PathMetrics, nil))
 	return w.Body.String()
 }
 
@@ -162,9 +162,9 @@ func patched(t *testing.T, object string, response *admissionv1.AdmissionRespons
 func TestMutatorCreate(t *testing.T) {
 	t.Run("a pod that requests a slice gets one", func(t *testing.T) {
 		t.Parallel()
-		metrics := metrics.New("test")
+		counters := metrics.New("test")
 		source := governed(t, "strategies: [time-slicing]")
-		response, code := ask(t, source, metrics, call{object: asking("4Gi")})
+		response, code := ask(t, source, counters, call{object: asking("4Gi")})
 		if code != http.StatusOK || !response.Allowed || len(response.Patch) == 0 {
 			t.Fatalf("answered %d %+v", code, response)
 		}
@@ -182,10 +182,10 @@ func TestMutatorCreate(t *testing.T) {
 			t.Errorf("audit (-want +got)\n%s", diff)
 		}
 		if line := fmt.Sprintf(`gpuslice_decisions_total{handler="pods-create",if_enforced=%q,mode="enforce",outcome=%[1]q,reason="sliced"} 1`,
-			outcome); !strings.Contains(scrape(metrics), line) {
-			t.Errorf("not counted:\n%s", scrape(metrics))
+			outcome); !strings.Contains(scrape(counters), line) {
+			t.Errorf("not counted:\n%s", scrape(counters))
 		}
-		again, _ := ask(t, source, metrics, call{object: out})
+		again, _ := ask(t, source, counters, call{object: out})
 		if !again.Allowed || patched(t, out, again) != out {
 			t.Errorf("a second review changes the pod: %s", again.Patch)
 		}

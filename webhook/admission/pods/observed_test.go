@@ -19,8 +19,8 @@ import (
 
 // ours are the annotations of a pod that was planned and observed.
 func ours(planned, observed string) map[string]string {
-	promise := &promise.Promise{Version: promise.Version, Namespace: "team-a"}
-	out := map[string]string{api.AnnotationPromise: promise.Encode(), api.AnnotationPlanned: planned}
+	promised := &promise.Promise{Version: promise.Version, Namespace: "team-a"}
+	out := map[string]string{api.AnnotationPromise: promised.Encode(), api.AnnotationPlanned: planned}
 	if observed != "" {
 		out[api.AnnotationObserved] = observed
 	}

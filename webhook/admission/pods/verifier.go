@@ -57,10 +57,10 @@ func (v *Verifier) create(ctx context.Context, req review.Request) (review.Answe
 		v.record(ctx, handlerVerify, reportRequested())
 		return v.quota.AnswerReport(ctx, in)
 	}
-	promise := v.trust.PromiseOf(ctx, in.Pod)
-	d := policies.Verify(in, promise)
+	promised := v.trust.PromiseOf(ctx, in.Pod)
+	d := policies.Verify(in, promised)
 	if d.Outcome != policies.Denied && v.quota != nil {
-		d, answer = v.quota.Reserve(ctx, budgets.Pod{Input: in, Promise: promise, DryRun: review.IsDryRun(req)}, d)
+		d, answer = v.quota.Reserve(ctx, budgets.Pod{Input: in, Promise: promised, DryRun: review.IsDryRun(req)}, d)
 		if answer != nil {
 			return *answer, nil
 		}

@@ -42,8 +42,8 @@ type Handler struct {
 }
 
 // New makes the handler for the policies of a cluster, whose authority writes in the namespace system.
-func New(cluster *cluster.Watcher, system string, metrics *metrics.Metrics) *Handler {
-	return &Handler{cluster: cluster, system: system, metrics: metrics}
+func New(watcher *cluster.Watcher, system string, counters *metrics.Metrics) *Handler {
+	return &Handler{cluster: watcher, system: system, metrics: counters}
 }
 
 // findings are the problems of a write.

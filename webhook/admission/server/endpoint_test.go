@@ -54,15 +54,15 @@ func TestEndpoint(t *testing.T) {
 	t.Run("a review is answered with its UID and version", func(t *testing.T) {
 		t.Parallel()
 		w := post(serveHandler(t, allowAll), strings.NewReader(sample))
-		var review admissionv1.AdmissionReview
-		if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
+		var reviewed admissionv1.AdmissionReview
+		if err := json.Unmarshal(w.Body.Bytes(), &reviewed); err != nil {
 			t.Fatal(err)
 		}
-		if w.Code != http.StatusOK || review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" {
-			t.Errorf("answer is %d %s %s", w.Code, review.APIVersion, review.Kind)
+		if w.Code != http.StatusOK || reviewed.APIVersion != "admission.k8s.io/v1" || reviewed.Kind != "AdmissionReview" {
+			t.Errorf("answer is %d %s %s", w.Code, reviewed.APIVersion, reviewed.Kind)
 		}
-		if review.Response == nil || !review.Response.Allowed || review.Response.UID != "705ab4f5-6393-11e8-b7cc-42010a800002" {
-			t.Errorf("response is %+v", review.Response)
+		if reviewed.Response == nil || !reviewed.Response.Allowed || reviewed.Response.UID != "705ab4f5-6393-11e8-b7cc-42010a800002" {
+			t.Errorf("response is %+v", reviewed.Response)
 		}
 	})
 	t.Run("the content type may name a charset", func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestEndpointUnreadable(t *testing.T) {
 	abuse.Report(t,
 		abuse.Attempt{Threat: "A25", Attack: "forged and unreadable reviews", Outcome: abuse.Denied, Words: "answered with a denial"})
 	t.Parallel()
-	change := func(old, new string) func(*http.Request) {
-		return func(r *http.Request) { setBody(r, strings.Replace(sample, old, new, 1)) }
+	change := func(old, updated string) func(*http.Request) {
+		return func(r *http.Request) { setBody(r, strings.Replace(sample, old, updated, 1)) }
 	}
 	for name, tt := range map[string]struct {
 		edit func(*http.Request)

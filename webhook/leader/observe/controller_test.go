@@ -78,8 +78,8 @@ func annotatedOnce(t *testing.T) {
 			t.Errorf("observed %+v", o)
 		}
 		l.pass(15 * time.Minute)
-		if n, events := l.patches(), l.events(); n != 1 || len(events) > 0 {
-			t.Errorf("%d patches, events %q", n, events)
+		if n, seen := l.patches(), l.events(); n != 1 || len(seen) > 0 {
+			t.Errorf("%d patches, events %q", n, seen)
 		}
 		if got := r.metric(t, api.TierGuard, Enforced); got != 1 {
 			t.Errorf("the metric is %v", got)
@@ -180,14 +180,14 @@ func noticeOutlivesEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.stop()
-		events := l.events()
+		seen := l.events()
 		l.patches()
 		r = l.replica("b")
 		defer r.stop()
 		if o := l.observed(); o.State != Degraded || l.patches() != 0 {
 			t.Errorf("observed %+v", o)
 		}
-		if diff := cmp.Diff(events, l.events()); diff != "" {
+		if diff := cmp.Diff(seen, l.events()); diff != "" {
 			t.Errorf("events again by the next replica (-want +got)\n%s", diff)
 		}
 		s.guard().State, s.guard().RestartCount = running(noon.Add(2*time.Minute)), 1
@@ -228,8 +228,8 @@ func onlyOwnPromises(t *testing.T) {
 			edit(s.pod)
 			inLab(t, func(l *lab) {
 				defer l.replica("a").stop()
-				if n, events := l.patches(), l.events(); n > 0 || len(events) > 0 {
-					t.Errorf("%d patches, events %q", n, events)
+				if n, seen := l.patches(), l.events(); n > 0 || len(seen) > 0 {
+					t.Errorf("%d patches, events %q", n, seen)
 				}
 			}, s.pod, s.node)
 		})
@@ -276,8 +276,8 @@ func failedWrite(t *testing.T) {
 				if tries < 8 || tries > 15 {
 					t.Errorf("%d tries within a quarter of an hour", tries)
 				}
-				if events := l.events(); len(events) > 0 {
-					t.Errorf("events %q of what was never written", events)
+				if seen := l.events(); len(seen) > 0 {
+					t.Errorf("events %q of what was never written", seen)
 				}
 			}, s.pod, s.node)
 		})
@@ -335,16 +335,16 @@ func TestTwoLeaders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			leader, err := newSession(c, watch)
+			leading, err := newSession(c, watch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer leader.queue.ShutDown()
-			leader.writer = eventWriter{events.NewRecorder(ctx, l.client), events.NewOwners(l.client)}
-			if err := errors.Join(nodes.GetStore().Add(s.node), leader.Pods.GetStore().Add(s.kept(t))); err != nil {
+			defer leading.queue.ShutDown()
+			leading.writer = eventWriter{events.NewRecorder(ctx, l.client), events.NewOwners(l.client)}
+			if err := errors.Join(nodes.GetStore().Add(s.node), leading.Pods.GetStore().Add(s.kept(t))); err != nil {
 				t.Fatal(err)
 			}
-			if err := leader.reconcile(ctx, "team-a/train"); err != nil {
+			if err := leading.reconcile(ctx, "team-a/train"); err != nil {
 				t.Error(err)
 			}
 		}
@@ -454,9 +454,9 @@ func TestServiceAccountRightsOnAPIServer(t *testing.T) {
 	pods := client.CoreV1().Pods("team-a")
 	_, created := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
 	_, status := pods.UpdateStatus(t.Context(), s.subject.pod, metav1.UpdateOptions{})
-	_, lease := client.CoordinationV1().Leases("kube-system").Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
+	_, held := client.CoordinationV1().Leases("kube-system").Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
 	for what, err := range map[string]error{
-		"create a pod": created, "write its status": status, "read a Lease elsewhere": lease,
+		"create a pod": created, "write its status": status, "read a Lease elsewhere": held,
 		"delete a pod":    pods.Delete(t.Context(), "train", metav1.DeleteOptions{}),
 		"delete an event": client.CoreV1().Events("team-a").Delete(t.Context(), "any", metav1.DeleteOptions{}),
 	} {

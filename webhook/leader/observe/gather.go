@@ -62,18 +62,18 @@ func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 
 func (s *session) decodePromise(pod *corev1.Pod, keys promise.Keys) *promise.Promise {
 	if keys.Signs() {
-		if promise := keys.PromiseOf(pod); promise != nil && !promise.Newer() {
-			return promise
+		if promised := keys.PromiseOf(pod); promised != nil && !promised.Newer() {
+			return promised
 		}
 		s.options.Log.V(1).Info("ignored a promise that is not signed", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
 	}
-	promise, err := promise.Decode(pod.Annotations[api.AnnotationPromise])
-	if err != nil || promise.Namespace != pod.Namespace {
+	promised, err := promise.Decode(pod.Annotations[api.AnnotationPromise])
+	if err != nil || promised.Namespace != pod.Namespace {
 		s.options.Log.V(1).Info("ignored a promise that is not the pod's own", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
 	}
-	return promise
+	return promised
 }
 
 // previous returns the last observation of the pod: of this session, or from the annotation, which an earlier session or

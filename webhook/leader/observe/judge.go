@@ -80,10 +80,10 @@ func sentencesOf(f *facts, terminations []Termination) (out []sentence) {
 const ReasonNeedsPID1 = "GPUSliceNeedsPID1"
 
 // initSentences returns a sentence about each container whose init ended because it is not PID 1.
-func initSentences(pod *corev1.Pod, promise *promise.Promise) (out []sentence) {
+func initSentences(pod *corev1.Pod, promised *promise.Promise) (out []sentence) {
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
-		if end := lastTermination(status); neededPID1(promise, end) {
+		if end := lastTermination(status); neededPID1(promised, end) {
 			text := fmt.Sprintf("container %q ended with exit code %d, %s", status.Name, end.ExitCode, pid1Remedy)
 			out = append(out, sentence{ReasonNeedsPID1, text, end.FinishedAt.Time, false})
 		}
@@ -93,7 +93,7 @@ func initSentences(pod *corev1.Pod, promise *promise.Promise) (out []sentence) {
 
 // annotationsOf returns the annotations that should change: the observed tiers, and the summary by the present
 // enforcement of the slice. A pending pod needs none, and a pod that is being deleted is not written any more.
-func annotationsOf(pod *corev1.Pod, promise *promise.Promise, o Observation) map[string]string {
+func annotationsOf(pod *corev1.Pod, promised *promise.Promise, o Observation) map[string]string {
 	text, written := pod.Annotations[api.AnnotationObserved]
 	changed := map[string]string{}
 	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
@@ -102,24 +102,24 @@ func annotationsOf(pod *corev1.Pod, promise *promise.Promise, o Observation) map
 	if now := o.Encode(); now != text {
 		changed[api.AnnotationObserved] = now
 	}
-	if now := promise.Summary(o.Tier); o.Tier != "" && now != "" && now != pod.Annotations[api.AnnotationSummary] {
+	if now := promised.Summary(o.Tier); o.Tier != "" && now != "" && now != pod.Annotations[api.AnnotationSummary] {
 		changed[api.AnnotationSummary] = now
 	}
 	return changed
 }
 
 // guardReport is the result of a pod's guard, by its notices. wait is set if that is known only later.
-func guardReport(pod *corev1.Pod, promise *promise.Promise, notices []Notice, now time.Time) (r guardaccess.Report, wait time.Duration) {
-	e := &evaluation{pod: pod, promise: promise}
+func guardReport(pod *corev1.Pod, promised *promise.Promise, notices []Notice, now time.Time) (r guardaccess.Report, wait time.Duration) {
+	e := &evaluation{pod: pod, promise: promised}
 	s := e.guardStatus()
-	if promise.Guard == nil || e.finished() || !isGuarding(s) {
+	if promised.Guard == nil || e.finished() || !isGuarding(s) {
 		return r, 0
 	}
 	runtimeClass := ""
 	if pod.Spec.RuntimeClassName != nil {
 		runtimeClass = *pod.Spec.RuntimeClassName
 	}
-	r = guardaccess.Report{Access: policies.AccessOf(promise.Guard, runtimeClass),
+	r = guardaccess.Report{Access: policies.AccessOf(promised.Guard, runtimeClass),
 		Namespace: pod.Namespace, Started: s.State.Running.StartedAt.Time}
 	var resumed time.Time
 	for _, n := range notices {

@@ -24,8 +24,8 @@ type Place struct {
 
 // Observe compares the enforcement of pod with its promise. notices can only lower a tier. Observe changes nothing; the
 // same arguments give the same observation.
-func Observe(pod *corev1.Pod, at Place, promise *promise.Promise, notices []Notice) Observation {
-	e := &evaluation{pod: pod, at: at, node: at.Node, promise: promise, planned: promise.PlannedOn(pod), lost: map[api.Tier]bool{}}
+func Observe(pod *corev1.Pod, at Place, promised *promise.Promise, notices []Notice) Observation {
+	e := &evaluation{pod: pod, at: at, node: at.Node, promise: promised, planned: promised.PlannedOn(pod), lost: map[api.Tier]bool{}}
 	e.notices = e.current(notices)
 	e.evaluateCheck()
 	switch {

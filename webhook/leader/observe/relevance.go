@@ -22,16 +22,16 @@ type relevance struct {
 }
 
 // add adds the names in a promise. A pod's node has to be read after that: earlier changes on it count for no pod.
-func (r *relevance) add(promise *promise.Promise) {
+func (r *relevance) add(promised *promise.Promise) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.labels == nil {
 		r.labels, r.resources = map[string]bool{}, map[string]bool{}
 	}
-	for i := range promise.Containers {
-		r.resources[promise.Containers[i].Resource] = true
+	for i := range promised.Containers {
+		r.resources[promised.Containers[i].Resource] = true
 	}
-	for _, term := range promise.Affinity {
+	for _, term := range promised.Affinity {
 		for i := range term.MatchExpressions {
 			r.labels[term.MatchExpressions[i].Key] = true
 		}

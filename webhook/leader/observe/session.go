@@ -38,16 +38,16 @@ type session struct {
 
 func newSession(c *Controller, from Watch) (*session, error) {
 	client, full := c.options.Client, reportFull(c.options.Log)
-	events, agentEvents := watchEvents(client, full), watchAgentEvents(client, full)
+	seen, agentEvents := watchEvents(client, full), watchAgentEvents(client, full)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, Watch: from, events: events, agentEvents: agentEvents, last: map[string]lastObservation{},
+	s := &session{Controller: c, Watch: from, events: seen, agentEvents: agentEvents, last: map[string]lastObservation{},
 		reported: map[string]reported{}, guarding: map[string]unique.Handle[guardOn]{}, claimed: map[string]claimed{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	from.Agents.OnChange(s.enqueueNode) // before pods are read: later changes are seen
 	if _, err := from.Pods.AddEventHandler(onPods(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
-	for _, informer := range []cache.SharedIndexInformer{events, agentEvents} {
+	for _, informer := range []cache.SharedIndexInformer{seen, agentEvents} {
 		if _, err := informer.AddEventHandler(onEvents(s.enqueue)); err != nil {
 			return nil, fmt.Errorf("watch events: %w", err)
 		}

@@ -81,8 +81,8 @@ const pid1Remedy = "as an init does that is not PID 1, such as s6 or runit: run 
 
 // neededPID1 reports whether a run in the process namespace that the pod shares with the guard ended like that of an init:
 // with 100 that of s6-overlay, with 111 that of runit.
-func neededPID1(promise *promise.Promise, end *corev1.ContainerStateTerminated) bool {
-	return promise.Guard != nil && promise.Guard.Shares && end != nil && (end.ExitCode == 100 || end.ExitCode == 111) &&
+func neededPID1(promised *promise.Promise, end *corev1.ContainerStateTerminated) bool {
+	return promised.Guard != nil && promised.Guard.Shares && end != nil && (end.ExitCode == 100 || end.ExitCode == 111) &&
 		end.FinishedAt.Sub(end.StartedAt.Time) <= givesUpWithin
 }
 

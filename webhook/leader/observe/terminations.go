@@ -34,11 +34,11 @@ func terminationsOf(f *facts) []Termination {
 }
 
 // terminationsInStatus returns the records of termination messages.
-func terminationsInStatus(pod *corev1.Pod, promise *promise.Promise) (out []Termination) {
-	e := &evaluation{pod: pod, promise: promise}
+func terminationsInStatus(pod *corev1.Pod, promised *promise.Promise) (out []Termination) {
+	e := &evaluation{pod: pod, promise: promised}
 	statuses := []*corev1.ContainerStatus{e.guardStatus()}
-	for i := range promise.Containers {
-		statuses = append(statuses, e.status(promise.Containers[i].Name))
+	for i := range promised.Containers {
+		statuses = append(statuses, e.status(promised.Containers[i].Name))
 	}
 	for _, s := range statuses {
 		if s == nil {

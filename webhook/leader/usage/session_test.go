@@ -384,13 +384,13 @@ func TestUnreadableDay(t *testing.T) {
 	if err := s.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	maps := w.client.CoreV1().ConfigMaps("gpuslice-system")
-	m, err := maps.Get(t.Context(), nameOf(noon.startOfDay()), metav1.GetOptions{})
+	mappings := w.client.CoreV1().ConfigMaps("gpuslice-system")
+	m, err := mappings.Get(t.Context(), nameOf(noon.startOfDay()), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Data[dayKey] = "{"
-	if _, err := maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+	if _, err := mappings.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -399,7 +399,7 @@ func TestUnreadableDay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m, err = maps.Get(t.Context(), m.Name, metav1.GetOptions{})
+	m, err = mappings.Get(t.Context(), m.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,10 +411,10 @@ func TestUnreadableDay(t *testing.T) {
 // TestNewerDay: what a newer build wrote stays as it is, and the count goes on with the next day.
 func TestNewerDay(t *testing.T) {
 	w := &world{client: daystest.Client(), now: noon}
-	maps := w.client.CoreV1().ConfigMaps("gpuslice-system")
+	mappings := w.client.CoreV1().ConfigMaps("gpuslice-system")
 	text := `{"v":2,"from":"2026-11-18T00:00:00Z","until":"2026-11-18T00:00:00Z"}`
 	name := nameOf(noon)
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+	if _, err := mappings.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{Label: "true"}}, Data: map[string]string{dayKey: text}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -430,11 +430,11 @@ func TestNewerDay(t *testing.T) {
 		if err := s.count(t.Context()); err != nil || s.last.From != next.now-100 {
 			t.Errorf("%d days later: %v", days, err)
 		}
-		if err := maps.Delete(t.Context(), nameOf(next.now), metav1.DeleteOptions{}); err != nil {
+		if err := mappings.Delete(t.Context(), nameOf(next.now), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+	m, err := mappings.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil || m.Data[dayKey] != text || m.Data[keptKey] != "" {
 		t.Errorf("%q: %v", m.Data, err)
 	}

@@ -119,7 +119,7 @@ func TestPublished(t *testing.T) {
 		weights, offWeights := beside(e.WeightsBytes, r.weightsGiB, 1<<30)
 		kv, offKV := beside(e.KVBytesPerToken, r.kvBytesPerToken, 1)
 		t.Logf("%-24s %-12s x%d weights %-28s KV %s", r.model, r.engine, r.gpus, weights, kv)
-		if close := offWeights <= weightsWithin && offKV <= kvWithin; close != (r.poor == "") {
+		if closing := offWeights <= weightsWithin && offKV <= kvWithin; closing != (r.poor == "") {
 			t.Errorf("%s on %s: weights %s, KV %s; noted as poor: %q", r.model, r.engine, weights, kv, r.poor)
 		}
 		if r.poor != "" {

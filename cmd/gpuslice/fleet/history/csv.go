@@ -38,8 +38,8 @@ func readHeader(line []byte) (columns, error) {
 	for i := range names {
 		names[i] = bytes.TrimSpace(bytes.TrimPrefix(names[i], []byte("\ufeff")))
 	}
-	find := func(any ...string) int {
-		for _, name := range any {
+	find := func(aliases ...string) int {
+		for _, name := range aliases {
 			if i := slices.IndexFunc(names, func(n []byte) bool { return strings.EqualFold(string(n), name) }); i >= 0 {
 				return i
 			}

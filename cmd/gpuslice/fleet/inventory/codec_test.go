@@ -123,8 +123,8 @@ func TestRoundTrip(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	text := unpacked(t, full())
-	edited := func(old, new string) string {
-		out := strings.Replace(text, old, new, 1)
+	edited := func(old, updated string) string {
+		out := strings.Replace(text, old, updated, 1)
 		if out == text {
 			t.Fatalf("%q is not in the text", old)
 		}

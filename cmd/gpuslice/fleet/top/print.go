@@ -18,15 +18,15 @@ type printer struct {
 	nothing string
 }
 
-// clear puts the cursor of a terminal to the top, and clears the rest.
-const clear = "\x1b[H\x1b[J"
+// wipe puts the cursor of a terminal to the top, and clears the rest.
+const wipe = "\x1b[H\x1b[J"
 
 // print prints the result. With -w, it takes the place of the former one.
 func (p *printer) print(found scrape.Pods, first bool) error {
 	people := p.output.Format == "text" || p.output.Format == cli.Wide
 	switch {
 	case p.watch && people && p.streams.Escapes():
-		fmt.Fprint(p.streams.Out, clear)
+		fmt.Fprint(p.streams.Out, wipe)
 	case !first && people:
 		fmt.Fprintln(p.streams.Out)
 	case p.watch && p.output.Format == cli.YAML:
