@@ -16,7 +16,7 @@ func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Even
 	}
 	o := Order{Kind: Confirm, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, LimitBytes: u.LimitBytes,
 		SliceBytes: u.SliceBytes, Beyond: u.Beyond, OverFor: u.OverFor, DryRun: l.DryRun}
-	if !u.Confirming {
+	if !u.Confirming { // one sample may show memory that is about to be freed
 		u.Confirming = true
 		s.Usages = put(s.Usages, u, byPlace)
 		return s, &o, nil
@@ -27,7 +27,7 @@ func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Even
 		return s, &o, nil
 	}
 	var events []Event
-	if u.Reported != reason {
+	if u.Reported != reason { // once for each reason: it is tried in each sample
 		events = append(events, u.notTerminated(reason))
 	}
 	u.Reported = reason
@@ -47,6 +47,7 @@ func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
 	if len(due) == 0 {
 		return Usage{}, false
 	}
+	// One at a time: what a termination frees may bring others within their limits.
 	return slices.MinFunc(due, byUrgency), true
 }
 
@@ -103,7 +104,7 @@ func alone(readings []reading, named func(Process) bool) bool {
 // listed, the container over its limit, or idle, on a device that can be relied on.
 func withheld(s State, in Sample, o Order, l limits.Limits) string {
 	i := slices.IndexFunc(in.Devices, func(d Device) bool { return d.ID == o.Device && d.Listed.After(s.SampledAt) })
-	if in.Fault != "" || i < 0 {
+	if in.Fault != "" || i < 0 { // without evidence from after the handle was opened, nobody is signaled
 		return "its device could not be read when it was sampled again" + because(in.Fault)
 	}
 	d := in.Devices[i]

@@ -17,6 +17,22 @@
 // is over its limit in two samples newer than the last termination; one process is
 // terminated at a time.
 //
+// # Tried and left
+//
+//   - A library that is loaded into each process (LD_PRELOAD) and counts its
+//     allocations: static binaries, other loaders and a variable that the process
+//     itself can clear go past it, and a library that intercepts CUDA has to follow
+//     each release of it. The guard reads what the driver counts. The price is that
+//     memory is taken first and terminated after.
+//   - A signal to a PID: between the sample and the signal the number can come to be
+//     another process's. The process is opened as a pidfd and looked at again before
+//     it is signaled (guard/proc).
+//   - The newest process first: it is often the small one, a data loader, and its end
+//     brings nothing back within the limit. The one that uses most goes first, so
+//     that one termination is enough (victim.go).
+//   - One sample as proof: a training step frees and allocates within milliseconds,
+//     and a list may be older than the total beside it.
+//
 // The package imports the standard library and guard/limits. Access to NVML, /proc
 // and the MPS daemon is in guard/gpu, guard/proc and guard/mps.
 package guard

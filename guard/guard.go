@@ -83,7 +83,7 @@ func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.D
 	switch {
 	case order == nil:
 	case order.Kind == Confirm:
-		return 0, 0
+		return 0, 0 // a list from before the order would confirm nothing
 	default:
 		g.outcomes = make(chan Outcome, 1)
 		g.begin(ctx, g.state, *order, g.outcomes)
@@ -158,7 +158,7 @@ func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Out
 		outcomes <- settle(Outcome{Result: Gone, Reason: reason}, o)
 		return
 	}
-	if g.Limits.DryRun {
+	if g.Limits.DryRun { // so late, to report whether the termination would have been possible
 		target.Release()
 		outcomes <- settle(Outcome{Result: DryRun}, o)
 		return

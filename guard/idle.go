@@ -15,6 +15,7 @@ func decideIdle(s State, in Sample, readings []reading, l limits.Limits) (State,
 	}
 	for _, idle := range in.Idle {
 		for _, u := range s.Usages {
+			// Its processes may be from before the last termination.
 			if u.Container != idle.Container || !s.settledOn(u.Device, readings) {
 				continue
 			}

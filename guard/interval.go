@@ -39,9 +39,9 @@ func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
 			maxAge = min(maxAge, nearListAge)
 		}
 		switch {
-		case !u.OverSince.IsZero() && u.Reported == "":
+		case !u.OverSince.IsZero() && u.Reported == "": // where nothing can be terminated, haste would help nobody
 			return l.FastInterval, 0
-		case u.NearLimit > 0:
+		case u.NearLimit > 0: // the next allocation may exceed it
 			wait, maxAge = l.FastInterval, min(maxAge, nearListAge)
 		case u.OverFor > 0: // it was over lately, and may be again
 			wait = l.FastInterval

@@ -17,7 +17,7 @@ func evaluateOrphans(s State, readings []reading) ([]Orphaned, []Event) {
 	})
 	var events []Event
 	for _, r := range readings {
-		if !r.trusted {
+		if !r.trusted { // its processes may be of another namespace, which nobody here can name
 			continue
 		}
 		all = slices.DeleteFunc(all, func(o Orphaned) bool {

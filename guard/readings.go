@@ -41,7 +41,7 @@ func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 // dropVanished drops the status of each device that is no longer visible: one that
 // could not be opened goes by another name once it can.
 func dropVanished(statuses []DeviceStatus, in Sample) ([]DeviceStatus, []Event) {
-	if in.Fault != "" {
+	if in.Fault != "" { // it saw no device, which is not news of any
 		return statuses, nil
 	}
 	var kept []DeviceStatus
@@ -110,7 +110,7 @@ func listFault(s State, d Device) string {
 	}
 	known, listed := 0, 0
 	for _, p := range d.Processes {
-		if s.pendingRelease(d.ID, p.PID) {
+		if s.pendingRelease(d.ID, p.PID) { // it has exited, so that nobody can name it
 			continue
 		}
 		if p.Container == "" && p.Start != 0 {

@@ -44,17 +44,17 @@ func applyOutcome(s State, out *Outcome) (State, []Event) {
 		return s, nil
 	}
 	o := out.Order
-	s.InProgress, s.SettledAt, s.Settling = nil, out.At, out.Result != Gone
+	s.InProgress, s.SettledAt, s.Settling = nil, out.At, out.Result != Gone // after Gone the driver has nothing to release
 	if out.Result == Terminated && o.Kind == TerminateProcess {
 		s.PendingRelease = append(slices.Clone(s.PendingRelease), PendingRelease{o.Device, o.Process, out.At.Add(releasePeriod)})
 	}
 	reported := []Event{{Kind: TerminationResult, Container: o.Container, Device: o.Device, SliceBytes: o.SliceBytes, Outcome: out}}
-	if o.forIdleness() {
+	if o.forIdleness() { // no usage was over its limit
 		return s, reported
 	}
 	u, _ := s.usage(o.Container, o.Device)
 	u.Confirming = false
-	if out.Result == Terminated {
+	if out.Result == Terminated { // who is left has a grace period of its own
 		u.OverFor = 0
 	}
 	repeated := false
@@ -80,7 +80,7 @@ func expireReleased(pending []PendingRelease, readings []reading, now time.Time)
 		i := slices.IndexFunc(readings, func(r reading) bool { return r.ID == p.Device && r.trusted })
 		listed := i >= 0 && (contains(readings[i].Processes, p.Process.PID) || contains(readings[i].Everyone, p.Process.PID))
 		switch {
-		case i < 0, listed && now.Before(p.Deadline):
+		case i < 0, listed && now.Before(p.Deadline): // the driver takes a while, and an unread device shows nothing
 			kept = append(kept, p)
 		case listed:
 			events = append(events, Event{Kind: MemoryNotReleased, Container: p.Process.Container, Device: p.Device, Process: p.Process})

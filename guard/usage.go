@@ -51,12 +51,12 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	if !r.trusted {
 		return u.endRun(), nil
 	}
-	if r.sinceLast() > MaxSampleGap(l) {
+	if r.sinceLast() > MaxSampleGap(l) { // the sample to be confirmed is too old
 		u.Confirming = false
 	}
 	u = u.measure(r)
 	u.SliceBytes, u.LimitBytes = c.SliceBytes, effectiveLimit(l, c, r.Device)
-	if u.Beyond {
+	if u.Beyond { // nothing of that device was given
 		u.LimitBytes = 0
 	}
 	var events []Event
@@ -68,7 +68,7 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	switch {
 	case u.UsedBytes <= u.LimitBytes:
 		u = u.endRun().drain(r, l)
-	case u.OverSince.IsZero():
+	case u.OverSince.IsZero(): // it may have come over the limit just now
 		u.OverSince = r.Listed
 	default: // over at both ends of a gap is over in between
 		u.OverFor += r.sinceLast()

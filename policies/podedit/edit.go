@@ -84,7 +84,7 @@ func (l editList) apply(pod *corev1.Pod, old, next *promise.Promise) *corev1.Pod
 // writes a pod can write a Promise too, and Revert parses their quantities and puts them back. Restore does not, and goes
 // without this check. The resources that a newer build reads are unknown.
 func checked(p *promise.Promise, err error) (*promise.Promise, error) {
-	if err != nil || p.Newer() {
+	if err != nil || p.Newer() { // a newer build may read systems that this one does not know
 		return p, err
 	}
 	for _, r := range p.Request.Containers {
@@ -109,7 +109,7 @@ func Revert(pod *corev1.Pod, offered []pools.Pool) (authored *corev1.Pod, record
 		recorded = p
 	}
 	unaccounted := unaccountedNames(pod, recorded)
-	if !ok && len(unaccounted) == 0 {
+	if !ok && len(unaccounted) == 0 { // most pods: none is copied
 		return pod, nil, warnings
 	}
 	if len(unaccounted) > 0 {

@@ -16,6 +16,7 @@ func (argsEdit) Apply(pod *corev1.Pod, _, next *promise.Promise) {
 	for i := range next.Containers {
 		p := &next.Containers[i]
 		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil && len(p.Args) > 0 {
+			// At the end: of a flag that is there twice, servers take the last.
 			c.Args = append(withoutArgs(c.Args, p.Args), p.Args...)
 		}
 	}

@@ -41,7 +41,7 @@ func dropClaims(spec *corev1.PodSpec, next *promise.Promise) {
 
 // Restore puts the old claims back: they are immutable on a live pod, and a manifest that is applied again does not name them.
 func (claimsEdit) Restore(old, updated *corev1.Pod, _ *promise.Promise) {
-	if len(old.Spec.ResourceClaims) == 0 {
+	if len(old.Spec.ResourceClaims) == 0 { // what an update adds is for the server to deny
 		return
 	}
 	updated.Spec.ResourceClaims = podspec.RestoreList(updated.Spec.ResourceClaims, old.Spec.ResourceClaims,

@@ -24,7 +24,7 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *promise.Promise) {
 	if g == nil {
 		return
 	}
-	if spec.ShareProcessNamespace == nil && g.Shares {
+	if spec.ShareProcessNamespace == nil && g.Shares { // an explicit false stays: the guard was not planned for it, and Undone finds it
 		spec.ShareProcessNamespace = new(true)
 	}
 	ours := []corev1.Container{check(g)}
@@ -127,7 +127,7 @@ func dropMisplaced(spec *corev1.PodSpec, given *promise.Promise, ours []corev1.C
 			placed++
 		}
 	}
-	if placed == len(ours) {
+	if placed == len(ours) { // in place, mounts that others added to them stay
 		return
 	}
 	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return IsGuard(given, c.Name) })

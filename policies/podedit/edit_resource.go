@@ -42,7 +42,7 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *promise.Promise) {
 		if name := requested.Resource; name != "" && name != was.Resource && !request.IsGPUResource(name, e.pools) {
 			continue // forged: no Promise renames a resource that is not a GPU
 		}
-		if now := next.Container(was.Name); now == nil || now.Resource != was.Resource {
+		if now := next.Container(was.Name); now == nil || now.Resource != was.Resource { // else Apply would rename it to the same again
 			setGPU(c, was.Resource, requested.Resource, was.GPUs())
 		}
 		for name, text := range requested.Foreign {
@@ -92,7 +92,7 @@ func setGPU(c *corev1.Container, other, resourceName string, count int64) {
 				delete(*list, name)
 			}
 		}
-		if resourceName == "" {
+		if resourceName == "" { // a claim gives the device
 			continue
 		}
 		if *list == nil {

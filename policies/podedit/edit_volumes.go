@@ -65,7 +65,7 @@ func (volumesEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 // setMount makes m the one mount at its path.
 func setMount(mounts []corev1.VolumeMount, m corev1.VolumeMount) []corev1.VolumeMount {
 	for i := range mounts {
-		if mounts[i].MountPath == m.MountPath {
+		if mounts[i].MountPath == m.MountPath { // two at one path are invalid
 			mounts[i] = *m.DeepCopy()
 			return mounts
 		}

@@ -96,7 +96,7 @@ func unclaimed(p *promise.Promise, spec *corev1.PodSpec) (out []string) {
 // guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, could
 // end none, or shares a limit of memory with them. They were as it needs them when it was planned.
 func guardHindrances(spec *corev1.PodSpec, given *promise.Promise) (out []string) {
-	if given.Guard == nil || given.Guard.Agent {
+	if given.Guard == nil || given.Guard.Agent { // an agent sees every process of its node
 		return nil
 	}
 	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !given.Guard.Shares {

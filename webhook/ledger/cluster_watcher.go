@@ -105,7 +105,7 @@ func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
 		w.asked = time.Now()
 		return w
 	case ok && time.Since(w.started) < minWatchAge:
-		return nil
+		return nil // each start lists the pods: a cluster that changes on and on would do nothing else
 	case ok:
 		w.cancel()
 	}

@@ -74,4 +74,19 @@
 // A worker reads the ledger, then lists the pods, in this order. Every pod created after the list has its reservation in the version
 // that is replaced, or the write fails. A denial rests on the listed pods, and on the reservations that existed when they were listed
 // and still do.
+//
+// # Tried and left
+//
+//   - A ResourceQuota of Kubernetes: it counts whole units of a resource under one name. It cannot count the memory of slices, or by
+//     pool and class.
+//   - A leader that decides for all replicas: while it changes no pod is created, and each review of the others takes one more call.
+//   - A Lease as a lock around read, decide and write: three writes for one, and a replica that dies in it stops the budget until the
+//     Lease expires. Compare-and-swap needs none.
+//   - A queue for each namespace: namespaces that share a budget would write one object from several queues, and conflict with
+//     themselves. A worker is for a budget.
+//   - A custom resource for the ledger: it would need a definition before the webhook can start, and be no more atomic than a ConfigMap.
+//   - Pods alone, without reservations: the API server stores a pod after the webhook has answered, so that two pods at once would both
+//     see the room for one.
+//   - A sum from which each pod that goes is subtracted: an event that is lost or comes twice makes it wrong for good. A list or a view
+//     replaces it whole.
 package ledger

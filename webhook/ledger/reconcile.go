@@ -38,7 +38,7 @@ func (a attempt) withoutReleased(later storedLedger) attempt {
 func (a attempt) rebased(later storedLedger) (attempt, error) {
 	switch {
 	case a.failed != nil && !errors.Is(a.failed, ErrConflict):
-		return a, a.failed
+		return a, a.failed // the write may have taken effect: it has to be read again
 	case !later.state.HasRevisions(namesOf(a.listing.Namespaces)), a.read.state.newerThan(a.listing.Namespaces):
 		return a, cmp.Or(a.failed, ErrConflict)
 	}
@@ -64,7 +64,7 @@ func (r *round) reconcile(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(a.failed, err)
 		}
-		if a.failed != nil || stored.object.Version != read.object.Version {
+		if a.failed != nil || stored.object.Version != read.object.Version { // somebody wrote while the pods were listed
 			if a, err = r.rebase(a, stored); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (r *round) reconcile(ctx context.Context) error {
 		if a.failed = r.writeAttempt(ctx, a); a.failed == nil {
 			return nil
 		}
-		if errors.Is(a.failed, ErrConflict) {
+		if errors.Is(a.failed, ErrConflict) { // other errors end the attempt in rebased
 			r.backOff(ctx, a.failed)
 		}
 	}
@@ -130,7 +130,7 @@ func (r *round) denials(a attempt) (replies []reply) {
 	tally := NewTally(a.counted)
 	for _, w := range r.waiting {
 		answer := r.evaluate(tally, w, r.reservation(w))
-		if answer.Decision != Exceeded {
+		if answer.Decision != Exceeded { // it fits beside these, but perhaps not beside what was written since
 			continue
 		}
 		namespace := w.request.Holding.Namespace

@@ -41,7 +41,7 @@ func (n *line) serve(ctx context.Context, batch []*waiter) (more bool) {
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, ErrRejected) || errors.Is(err, ErrFull) {
+		if errors.Is(err, ErrRejected) || errors.Is(err, ErrFull) { // another attempt would fail alike
 			r.answerAll(busyAnswer(5*time.Second, err.Error()))
 			return served > 1
 		}
@@ -82,10 +82,16 @@ func (r *round) dropCanceled() bool {
 	return len(r.waiting) > 0
 }
 
-// step answers the requests it can: first those that fit by the last read state and the watches, then the others by a
-// list that starts now, and so after every request of the round arrived.
+// step answers the requests it can, in phases:
+//
+//  1. The ledger is read, unless it was lately.
+//  2. Those that fit by it and the watches are admitted, with one write.
+//  3. In the line admits, the others move to the line lists, where pods can be listed while this line goes on.
+//  4. There, or where that cannot be, they are decided by a list that starts now, and so after each of them arrived.
+//
+// After each call that takes a while, those are dropped for whom nobody waits any more. An error begins the next step with phase 1.
 func (r *round) step(ctx context.Context) error {
-	if r.current == nil {
+	if r.current == nil { // phase 1
 		read := r.recent
 		if len(r.reconcileReplies()) > 0 { // they are for recent reservations of others
 			read = r.load
@@ -96,21 +102,22 @@ func (r *round) step(ctx context.Context) error {
 		}
 		r.current = &next
 	}
-	if !r.dropCanceled() {
+	if !r.dropCanceled() { // reading took a while
 		return nil
 	}
-	if err := r.admit(ctx); err != nil {
+	if err := r.admit(ctx); err != nil { // phase 2
 		return err
 	}
 	if !r.dropCanceled() {
 		return nil
 	}
-	if r.line == &r.admits && r.current.state.HasRevisions(r.namespaces()) { // else a write meanwhile would make the list useless
+	// Phase 3. Without revisions a write meanwhile would make the list useless.
+	if r.line == &r.admits && r.current.state.HasRevisions(r.namespaces()) {
 		r.moveToLists(r.waiting)
 		r.waiting, r.moved = nil, true
 		return nil
 	}
-	return r.reconcile(ctx)
+	return r.reconcile(ctx) // phase 4
 }
 
 // admit answers the requests that fit without a list.

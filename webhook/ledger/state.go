@@ -126,7 +126,7 @@ func (s State) withList(l Listing, base []quota.Holding, namespaces []Namespace)
 	out := s.withBase(base, namespaces, func(r Reservation) bool {
 		return listed[r.PodUID] || l.Gone.Has(r.PodUID) || r.expired(l.StartedAt) || r.ofDeletedNamespace(l.Namespaces)
 	})
-	if !l.StartedAt.Before(out.NotBefore) {
+	if !l.StartedAt.Before(out.NotBefore) { // the lost reservations have expired, or their pods are in the list
 		out.NotBefore = time.Time{}
 	}
 	return out

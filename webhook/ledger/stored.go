@@ -105,7 +105,7 @@ func (n *line) write(ctx context.Context, from storedLedger, next State) (stored
 	if err != nil {
 		return storedLedger{}, err
 	}
-	if from.object.Version != "" && bytes.Equal(data, from.object.Data) {
+	if from.object.Version != "" && bytes.Equal(data, from.object.Data) { // a write would make the other replicas conflict
 		return from, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.ledger.options.CallTimeout)

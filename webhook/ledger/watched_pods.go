@@ -148,7 +148,7 @@ func (w *watchedPods) Replace(all []any, version string) error {
 func (w *watchedPods) Bookmark(version string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pods != nil {
+	if w.pods != nil { // a bookmark before the first list shows nothing
 		w.shownAt(version)
 	}
 	return nil

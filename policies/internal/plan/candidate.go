@@ -75,7 +75,7 @@ func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, 
 			fitting = append(fitting, c)
 		}
 	}
-	if len(fitting) == 0 || in.Explain {
+	if len(fitting) == 0 || in.Explain { // these reasons are read where nothing fits, and cost a message each
 		unfit = append(unfit, otherwiseShared(in, req)...)
 	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
@@ -113,7 +113,7 @@ func place(in *Input, c candidate, site string, wants []want) (candidate, *FitEr
 		c.containers = append(c.containers, best)
 		c.waste += wasteOf(best)
 	}
-	if c.pool().Granular && c.parts() > int64(c.pool().Replicas) {
+	if c.pool().Granular && c.parts() > int64(c.pool().Replicas) { // the node has one device, so that all parts are of it
 		return c, &FitError{kind: kindSize, pool: c.pool(), requested: quantity.MiB(c.parts()) * c.pool().Granule(),
 			text: " for all its containers"}
 	}
@@ -126,7 +126,7 @@ func place(in *Input, c candidate, site string, wants []want) (candidate, *FitEr
 	for i := range c.containers {
 		placement := placementOf(in, c.containers[i].pool, c.containers[i].spec)
 		placement.Compute = c.containers[i].request.Size.Compute
-		if size := c.containers[i].size; size.limit > size.slice {
+		if size := c.containers[i].size; size.limit > size.slice { // a strategy that enforces one number cannot let a pod burst
 			placement.Burst = size.limit
 		}
 		if v := strategy.Requires(placement); v != nil {
@@ -219,7 +219,7 @@ func (c candidate) countedAs(other *candidate) *candidate {
 
 // equals reports whether another candidate of the strategy gives the pod the very same: resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {
-	if c.guard != other.guard {
+	if c.guard != other.guard { // its containers are the same on every node
 		return false
 	}
 	for i := range c.containers {

@@ -54,8 +54,8 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	switch {
 	case in.Policy.Guard.DryRun:
 		plan.observe, plan.why = true, "policy sets guard.dryRun"
-	case plan.observe:
-	case c.pool().DriverMajor == 0:
+	case plan.observe: // guardUser gave the reason
+	case c.pool().DriverMajor == 0: // injected all the same: the node may have a newer driver, and the guard reports what it finds
 		plan.why = "the nodes' driver is unknown, and before " + nvidia.DriverReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin +
@@ -87,7 +87,7 @@ func guardUnwanted(in *Input, c *candidate) string {
 		return "policy sets guard.enabled: false"
 	case in.Guard == nil || in.Guard.Image == "":
 		return "no guard image is configured"
-	case c.strategy.Tier == api.TierHardware:
+	case c.strategy.Tier == api.TierHardware: // no process can take more than its instance
 		return "the hardware holds the slice"
 	}
 	for i := range c.containers {
@@ -103,7 +103,7 @@ const agentRemedy = "; run gpuslice-agent on the nodes of the pool"
 
 func guardImpossible(in *Input, c *candidate) string {
 	spec := &in.Pod.Spec
-	if major := c.pool().DriverMajor; major > 0 && major < nvidia.DriverForGuard {
+	if major := c.pool().DriverMajor; major > 0 && major < nvidia.DriverForGuard { // unknown is no proof
 		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on",
 			major, nvidia.DriverReleaseForGuard) + agentRemedy
 	}
@@ -124,7 +124,7 @@ func guardImpossible(in *Input, c *candidate) string {
 			return fmt.Sprintf("the init of %q needs to be PID 1, so the pod's processes cannot be shared with a sidecar",
 				container.Name) + agentRemedy
 		}
-		if spec.ShareProcessNamespace != nil {
+		if spec.ShareProcessNamespace != nil { // its author shares the processes already, and knows what that does
 			continue
 		}
 		if why := frameworks.UsesFirstProcess(container); why != "" {

@@ -30,7 +30,7 @@ func guardAccessOn(in *Input, pool *pools.Pool) driverAccess {
 	switch {
 	case a.Way != "" && a.Way != modes.AccessAuto:
 	case a.RuntimeClass != "":
-		a.Way = modes.AccessEnv
+		a.Way = modes.AccessEnv // policy names the class because it obeys the variable
 	default:
 		a = autoAccess(in, pool, has)
 	}
@@ -69,7 +69,7 @@ func autoAccess(in *Input, pool *pools.Pool, has string) driverAccess {
 		return driverAccess{Way: modes.AccessEnv, RuntimeClass: class}
 	case operator.NRIPlugin && slices.Contains(operator.ManagementNamespaces, in.Namespace.Name):
 		return driverAccess{Way: modes.AccessCDI}
-	case operator.CDI && class == "":
+	case operator.CDI && class == "": // the default runtime passes nothing then: the variable would be written for nobody
 		return driverAccess{
 			Why: "the GPU Operator passes devices by CDI, and no runtime class of NVIDIA's can be used here: add the namespace to " +
 				"NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES of the operator's NRI plugin, or set guard.access"}

@@ -47,7 +47,7 @@ func smallestSlice(p *config.Policy, gpus int64) quantity.MiB {
 // tooSmall is the denial of a requested size that no process fits: the CUDA context alone takes more.
 func tooSmall(p *config.Policy, c *placed) *api.Violation {
 	requested := c.resolved.Memory
-	if !c.resolved.Fraction.Zero() {
+	if !c.resolved.Fraction.Zero() { // the device makes it an amount
 		requested = c.size.slice
 	}
 	least, why := smallestSlice(p, c.request.GPUs), "the CUDA context of a process alone takes about that"
@@ -101,7 +101,7 @@ func smaller(in *Input, c *candidate, over []placed, limit quota.Charge) string 
 	}
 	asked := candidate{strategy: c.strategy, containers: over}
 	sum := asked.peak(func(p *placed) quota.Charge { return quota.Charge{Memory: p.asked()} }).Memory
-	if larger < 0 || limit.Memory > 0 && sum > limit.Memory {
+	if larger < 0 || limit.Memory > 0 && sum > limit.Memory { // not even exactly what they request would be within the limit
 		return accounting.RequestLess()
 	}
 	p := &over[larger]

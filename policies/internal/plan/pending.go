@@ -25,7 +25,7 @@ func pending(in *Input, req api.Request, wants []want, unfit []*FitError) (*cand
 	c := &candidate{strategy: &strategy}
 	for _, a := range wants {
 		size, e := sizeOnPool(a, &strategy, pool)
-		if e != nil && e.kind != kindUnknownDevice {
+		if e != nil && e.kind != kindUnknownDevice { // an awaited device has no size yet
 			e.pool = pool
 			return nil, denials(in, append(unfit, e))
 		}
@@ -41,6 +41,7 @@ func pending(in *Input, req api.Request, wants []want, unfit []*FitError) (*cand
 // awaitedOffer is the strategy and the resource name of the pool to wait for: those of a known pool that the pod cannot
 // reach, else the preferred strategy's name. An empty name: there is nothing to wait for.
 func awaitedOffer(in *Input, req api.Request, unfit []*FitError) (api.StrategyName, string) {
+	// Where a rule denies, its remedy lets the pod run now.
 	if in.PoolsComplete || slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindRule }) {
 		return "", ""
 	}

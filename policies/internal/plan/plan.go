@@ -44,7 +44,7 @@ func Plan(in *Input, req api.Request) Result {
 	fitting, unfit := candidates(in, req, wants)
 	chosen, denied := choose(in, req, fitting)
 	unfit = append(unfit, denied...)
-	if chosen != nil && chosen.containers[0].pool.ClaimsInstances {
+	if chosen != nil && chosen.containers[0].pool.ClaimsInstances { // only a claim can name two kinds of devices, in order
 		chosen = orShare(in, req, chosen, fitting)
 	}
 	var r Result
@@ -63,7 +63,7 @@ func Plan(in *Input, req api.Request) Result {
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
 	}
-	chosen, same := equivalent(in, chosen, fitting)
+	chosen, same := equivalent(in, chosen, fitting) // more nodes to run on, at no other charge
 	p, warnings := build(in, req, chosen, same)
 	if v := p.TooLong(); v != nil {
 		r.Violations = []api.Violation{*v}
@@ -85,7 +85,7 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init,
 			sidecar: init && podspec.IsSidecar(spec), nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
-		if !c.Size.Named() {
+		if !c.Size.Named() { // nobody requested this size: a limit below it cuts it, rather than deny every pod
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
 		wants = append(wants, next)
@@ -121,7 +121,7 @@ func orShare(in *Input, req api.Request, chosen *candidate, fitting []candidate)
 		switch {
 		case c.strategy == chosen.strategy || c.order < chosen.order:
 			continue
-		case !c.strategy.Claims || c.lateness() != chosen.lateness():
+		case !c.strategy.Claims || c.lateness() != chosen.lateness(): // policy has something else between the two
 			return chosen
 		}
 		if both, ok := c.afterInstances(in, chosen, fitting); ok {
@@ -142,13 +142,13 @@ func evaluate(in *Input, req api.Request, bare *candidate) (*candidate, *api.Vio
 		return bare, v
 	}
 	guard, noShim := planGuard(in, bare), ""
-	if !guard.inject {
+	if !guard.inject { // the check copies the shim into the pod
 		noShim = "only a guarded pod brings it, and " + guard.why
 	}
 	c := bare.enforced(guard, func(i int) frameworks.Result {
 		return profileOf(in, req, bare.strategy, &bare.containers[i], noShim)
 	})
-	for i := range c.containers {
+	for i := range c.containers { // before the tier: the author can change an argument, and no tier
 		if p := &c.containers[i]; len(p.profile.Denials) > 0 {
 			return c, deniedFramework(p.request.Name, p.profile.Denials[0])
 		}
@@ -181,7 +181,7 @@ func (c candidate) enforced(guard guardPlan, profile func(container int) framewo
 func belowMinimum(in *Input, c *candidate) *api.Violation {
 	tier, minimum := c.tier(), in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
-	case !ok && c.pool().Awaited():
+	case !ok && c.pool().Awaited(): // whatever node comes, it is not known to enforce anything
 		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, minimum.Tier)}
 	case !ok:
@@ -253,7 +253,7 @@ func tiersOf(c *candidate, p *placed) []api.Tier {
 // profileOf is the result of the framework profiles for the container; noShim is the reason why its pod brings no shim.
 // Whole devices and unknown slices have no cap.
 func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed, noShim string) frameworks.Result {
-	if strategy.Whole() || p.size.limit == 0 {
+	if strategy.Whole() || p.size.limit == 0 { // nobody else is on the device, or there is no number to write
 		return frameworks.Result{}
 	}
 	view := strategy.View
@@ -292,7 +292,7 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) (counted *can
 			continue
 		}
 		other = other.enforced(planGuard(in, other), func(i int) frameworks.Result { return chosen.containers[i].profile })
-		if !chosen.equals(other) {
+		if !chosen.equals(other) { // one promise is for all of them, so that it has to be true on each
 			continue
 		}
 		if counted := chosen.countedAs(other); overLimits(in, counted) == nil {

@@ -116,7 +116,7 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	}
 	out.limit = max(out.slice, requested.MemoryLimit)
 	if burst := mostOf(pool); burst > 0 && out.limit > burst {
-		if pool.InstanceMemory == 0 {
+		if pool.InstanceMemory == 0 { // an instance ends at its own size, whatever limit was requested
 			return out, &FitError{kind: kindBurst, pool: pool, requested: out.limit}
 		}
 		out.limit = burst

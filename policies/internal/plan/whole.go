@@ -36,7 +36,7 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	if total > 0 {
 		counts = " and counts " + (total * quantity.MiB(p.request.GPUs)).Human()
 	}
-	if n := p.request.GPUs; n > 1 {
+	if n := p.request.GPUs; n > 1 { // a smaller size would not help: shares are of one GPU
 		w.warn("container %q requests %s on each of %d GPUs, and no share spans GPUs: it gets %d whole ones (%s)%s; write %s: 1 for a share, or %s: %q to keep them",
 			p.request.Name, text, n, n, devices, counts, api.ResourceGPU, api.LabelStrategy, w.strategy.Name)
 		return

@@ -157,7 +157,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 	switch {
 	case promised:
 		return holding, ledger.BasisPromise
-	case holding.Charge == quota.Charge{} || in.Policy == nil:
+	case holding.Charge == quota.Charge{} || in.Policy == nil: // nobody promised it anything, nor had to
 		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices

@@ -73,7 +73,7 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
-		if pod.Policy.EnforcementMode == api.EnforceFull || counted.Limits.Native() {
+		if pod.Policy.EnforcementMode == api.EnforceFull || counted.Limits.Native() { // Kubernetes enforces its own quotas in every mode
 			return d, new(tryAgain(answer.Reason, answer.RetryAfter))
 		}
 		d.Warnings = append(d.Warnings, "the quota was not checked: "+answer.Reason)

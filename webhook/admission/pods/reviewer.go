@@ -73,7 +73,7 @@ func (r reviewer) readNew(ctx context.Context,
 	case violation != nil:
 		return in, raw, new(r.unreadable(ctx, in, *violation)), nil
 	}
-	if in.Pod = raw.Pod; !in.Policy.Off() {
+	if in.Pod = raw.Pod; !in.Policy.Off() { // to read claims may take a call
 		in.Claims = r.Source.ClaimSpecs(ctx, req.Namespace, raw.Pod)
 	}
 	return in, raw, nil, nil

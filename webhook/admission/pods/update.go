@@ -11,7 +11,7 @@ import (
 // update restores gpuslice's own fields in a live pod.
 func (m *Mutator) update(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
 	change, fault := m.change(req)
-	if fault != nil || !change.Concerns() {
+	if fault != nil || !change.Concerns() { // most updates do not: their namespace is not even read
 		return review.Answer{}, fault
 	}
 	d, patch, err := change.Mutate(m.governed(ctx, req))

@@ -59,7 +59,7 @@ func (v *Verifier) create(ctx context.Context, req review.Request) (review.Answe
 	}
 	promised := v.trust.PromiseOf(ctx, in.Pod)
 	d := policies.Verify(in, promised)
-	if d.Outcome != policies.Denied && v.quota != nil {
+	if d.Outcome != policies.Denied && v.quota != nil { // a reservation for a denied pod would be lost for a minute
 		d, answer = v.quota.Reserve(ctx, budgets.Pod{Input: in, Promise: promised, DryRun: review.IsDryRun(req)}, d)
 		if answer != nil {
 			return *answer, nil

@@ -173,7 +173,7 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 	switch {
 	case err != nil:
 		return err
-	case in.PolicyError != nil:
+	case in.PolicyError != nil: // a tenant cannot repair the authority's policy
 		found.warn("namespace %s has no policy that can be used now, so this document was not held against it: %v", m.Namespace, in.PolicyError)
 		return nil
 	case in.Policy == nil:

@@ -26,7 +26,7 @@ func decodeHead(head []byte) (review.Request, bool) {
 		name, _ := key.(string)
 		var skipped json.RawMessage
 		field, ok := fields[name]
-		if !ok {
+		if !ok { // Decode has to pass the value
 			field = &skipped
 		}
 		if d.Decode(field) != nil {
