@@ -11,5 +11,5 @@
 //     waste only between pools of one strategy.
 //   - A plan for each container by itself: a pod runs on one node, so that the containers of a candidate share a site.
 //   - To merge what the author wrote for a framework with the cap: two settings of an allocator can contradict each other. The
-//     author's stays whole, and the tier says that there is no cap (internal/frameworks).
+//     author's stays whole, and the plan notes that there is no cap (internal/frameworks).
 package plan

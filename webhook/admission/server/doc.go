@@ -1,4 +1,4 @@
-// Package server answers AdmissionReviews over HTTPS: it bounds what it reads and how much of it at a time, hands each review to the
+// Package server answers AdmissionReviews over HTTPS: it bounds what it reads and how much of it at a time, passes each review to the
 // handler of its path, and drains when it is to stop. It knows no pods.
 //
 // # Tried and left
