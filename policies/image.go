@@ -34,7 +34,7 @@ func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.V
 		case now.Lost && !now.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier):
 			found = append(found, api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement",
 				Container: c.Name, Field: "image", Detail: fmt.Sprintf(
-					"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
+					"policy %s demands %s; with the new image no framework cap limits container %q, which leaves %s; delete the pod and create it again with the image",
 					in.Policy.Name, in.Policy.MinimumEnforcement.Tier, c.Name, now.Tier)})
 		case now.Lost:
 			warnings = append(warnings, fmt.Sprintf(

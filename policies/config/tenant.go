@@ -52,14 +52,14 @@ func ReadTenantDocument(m *corev1.ConfigMap) TenantDocument {
 func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
 	if d.Policy == nil {
 		return authority,
-			[]string{fmt.Sprintf("%s cannot be used, and policy %s holds without it: %s", d.Name, authority.Name, first(d.Problems))}
+			[]string{fmt.Sprintf("%s cannot be used, and policy %s applies without it: %s", d.Name, authority.Name, first(d.Problems))}
 	}
 	tightened, clamped := tighten(authority, d.Policy)
 	if len(clamped) == 0 {
 		return tightened, nil
 	}
 	return tightened,
-		[]string{fmt.Sprintf("%s requests more than policy %s allows, and there the policy holds: %s", d.Name, authority.Name, first(clamped))}
+		[]string{fmt.Sprintf("%s requests more than policy %s allows, and there the policy applies: %s", d.Name, authority.Name, first(clamped))}
 }
 
 // first joins the first few of a list to one text.

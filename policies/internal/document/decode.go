@@ -151,7 +151,7 @@ func (d *decoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yam
 		}
 		if line, twice := seen[key.Value]; twice {
 			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: child(path, Shorten(key.Value)).String(),
-				BadValue: Shorten(key.Value), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
+				BadValue: Shorten(key.Value), Detail: fmt.Sprintf("the key is on line %d and again on line %d", line, key.Line)})
 			continue
 		}
 		seen[key.Value] = key.Line

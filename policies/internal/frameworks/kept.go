@@ -31,7 +31,7 @@ func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 		e.cap(fmt.Sprintf("%s=%s, the pod's own (%s)", first.name, shorten.Text(first.value, maxQuoted), choice.people()))
 		return true
 	}
-	says := fmt.Sprintf("%s=%s stays, and holds no cap: %v", first.name, first.show(), err)
+	says := fmt.Sprintf("%s=%s stays, and sets no cap: %v", first.name, first.show(), err)
 	e.reasons = append([]string{says}, e.reasons...)
 	if usersMatter(err) {
 		e.out.Warnings = append(e.out.Warnings, says)
@@ -70,7 +70,7 @@ func (e *evaluation) denyBoth(choice choice, theirs []theirs) {
 	for _, t := range theirs {
 		names = append(names, t.name)
 	}
-	says := fmt.Sprintf("%s are both set, and %s ends with an error when they are; keep one of them",
+	says := fmt.Sprintf("%s are both set, and %s exits with an error if they are; keep one of them",
 		strings.Join(names, " and "), choice.profile.Title)
 	e.out.Denials = append(e.out.Denials, Denial{DeniedConflict, says})
 	e.reasons = append(e.reasons, says)
@@ -82,7 +82,7 @@ func (e *evaluation) warnFatal(choice choice, theirs theirs) {
 		return
 	}
 	if key, from := choice.profile.confUnknownAt(theirs.value, choice.version); key != "" {
-		e.warnOnce(fmt.Sprintf("%s has %s, which %s knows from %s on; %s ends with an error",
+		e.warnOnce(fmt.Sprintf("%s has %s, which %s knows from %s on; %s exits with an error",
 			theirs.name, key, choice.profile.Title, from, choice.version))
 	}
 }

@@ -21,7 +21,7 @@ func TestKept(t *testing.T) {
 			says string // part of a note, warning, denial or NotCapped
 		}{
 			{"PyTorch's own settings without a fraction", sample{image: torch210, env: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, nil, "",
-				"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True stays, and holds no cap: it has no per_process_memory_fraction"},
+				"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True stays, and sets no cap: it has no per_process_memory_fraction"},
 			{"the newer name counts as set", sample{image: torch210, env: "PYTORCH_ALLOC_CONF=expandable_segments:True"},
 				nil, "", "PYTORCH_ALLOC_CONF"},
 			{"the newer name counts as set for an unknown version too",
@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 				sample{image: torch210, env: "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.05,backend:cudaMallocAsync"},
 				nil, "", "ignores a memory fraction"},
 			{"a key that the version dies of", sample{image: torch24, env: "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.05"},
-				nil, "", "knows from 2.10 on; 2.4.0 ends with an error"},
+				nil, "", "knows from 2.10 on; 2.4.0 exits with an error"},
 			{"no caching, no cap", sample{image: torch210, env: "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
 				[]string{"PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.093750,max_split_size_mb:128"}, "", "past the caching allocator"},
 			{"envFrom may set it", sample{image: torch210, envFrom: true}, nil, "", "envFrom may set PYTORCH_CUDA_ALLOC_CONF"},

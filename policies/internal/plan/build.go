@@ -219,9 +219,9 @@ func (w *builder) planned(p *placed) {
 	switch {
 	case len(p.tiers) > 0:
 	case p.pool.Awaited():
-		w.note("nothing is promised to hold the memory of %q: the pool it will run on is not known", p.request.Name)
+		w.note("nothing is promised to limit the memory of %q: the pool it will run on is not known", p.request.Name)
 	default:
-		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
+		w.note("nothing limits the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
 	}
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
 }
@@ -237,7 +237,7 @@ func (w *builder) computeNotHeld(p *placed) {
 	if p.request.Size.Compute > 0 {
 		tell = w.warn
 	}
-	tell("compute %d of container %q is not held under %s; only %s holds it", p.size.compute, p.request.Name, w.strategy.Name,
+	tell("compute %d of container %q is not enforced under %s; only %s enforces it", p.size.compute, p.request.Name, w.strategy.Name,
 		message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.HoldsCompute })))
 }
 

@@ -144,7 +144,7 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, message.JoinNames(in.Policy.Strategies))
 	switch {
 	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindStrategy && e.text == anotherStrategy }):
-		text += fmt.Sprintf("; leave out %s, or write that of a pool", api.LabelStrategy)
+		text += fmt.Sprintf("; leave out %s, or write the strategy of a pool", api.LabelStrategy)
 	case !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}

@@ -59,7 +59,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 		plan.why = "the nodes' driver is unknown, and before " + nvidia.DriverReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin +
-			" cannot be ended safely from the pod, and a signal can hurt its neighbours"
+			" cannot be terminated safely from the pod, and a signal can hurt its neighbours"
 	default:
 		if len(c.pool().GuardFailures) > 0 {
 			plan.why = way.failed(in, c.pool())
@@ -88,7 +88,7 @@ func guardUnwanted(in *Input, c *candidate) string {
 	case in.Guard == nil || in.Guard.Image == "":
 		return "no guard image is configured"
 	case c.strategy.Tier == api.TierHardware: // no process can take more than its instance
-		return "the hardware holds the slice"
+		return "the hardware enforces the slice"
 	}
 	for i := range c.containers {
 		if c.containers[i].size.limit > 0 {

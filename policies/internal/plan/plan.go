@@ -209,7 +209,7 @@ var frameworkReasons = map[string]string{
 func (c *candidate) lacks(minimum api.Tier) string {
 	text := ""
 	if api.TierGuard.AtLeast(minimum) && c.guard.why != "" {
-		text += "; no guard holds it: " + c.guard.why
+		text += "; no guard enforces it: " + c.guard.why
 	}
 	for i := range c.containers {
 		if p := &c.containers[i]; api.TierFramework.AtLeast(minimum) && len(p.tiers) == 0 && p.profile.NotCapped != "" {

@@ -46,7 +46,7 @@ func claimRequires(p *Placement) *api.Violation {
 	case p.Compute == 0:
 		return Grouped(p.Pod)
 	}
-	return &api.Violation{Rule: api.RuleStrategy, Reason: "compute is not held", Detail: fmt.Sprintf(
-		"container %q requests compute %d, and nothing on pool %s holds it; remove label %s",
+	return &api.Violation{Rule: api.RuleStrategy, Reason: "compute is not enforced", Detail: fmt.Sprintf(
+		"container %q requests compute %d, and nothing on pool %s enforces it; remove label %s",
 		p.Container.Name, p.Compute, p.Pool, api.LabelCompute)}
 }

@@ -74,7 +74,7 @@ func TestTenantDocument(t *testing.T) {
 			if _, later := generations(); later == b {
 				t.Error("the authority's policy changes no generation")
 			}
-			expect("the authority tightens", "2Gi team-a/gpuslice-policy requests more than policy gpuslice-system/default allows, and there the policy holds: limits.perContainer.memory: 3Gi is more than 2Gi")
+			expect("the authority tightens", "2Gi team-a/gpuslice-policy requests more than policy gpuslice-system/default allows, and there the policy applies: limits.perContainer.memory: 3Gi is more than 2Gi")
 			write(t, client, clustertest.PolicyMap("default", 23, "limits: {perContainer: {memory: 8Gi}}"))
 			expect("and is lax again", "3Gi")
 			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: lots}}"),
@@ -82,7 +82,7 @@ func TestTenantDocument(t *testing.T) {
 				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			expect("broken", `8Gi team-a/gpuslice-policy cannot be used, and policy gpuslice-system/default holds without it: data[policy.yaml]: limits.perContainer.memory: Invalid value: "lots": `+
+			expect("broken", `8Gi team-a/gpuslice-policy cannot be used, and policy gpuslice-system/default applies without it: data[policy.yaml]: limits.perContainer.memory: Invalid value: "lots": `+
 				`"lots" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`)
 			if text := r.scrape(); !strings.Contains(text, `gpuslice_tenant_policies{usable="false"} 1`) ||
 				!strings.Contains(text, `gpuslice_tenant_policies{usable="true"} 0`) {

@@ -61,7 +61,7 @@ type reviewer struct {
 func (r reviewer) readNew(ctx context.Context,
 	req review.Request) (in policies.Input, raw rawpod.Raw, answer *review.Answer, fault *review.Fault) {
 	if len(req.Object.Raw) == 0 {
-		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request holds no object")
+		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request has no object")
 	}
 	if in, fault = r.input(ctx, req.Namespace); fault != nil {
 		return in, raw, nil, fault

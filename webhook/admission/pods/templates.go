@@ -28,7 +28,7 @@ func (t *Templates) Handle(ctx context.Context, req review.Request) (review.Answ
 		return review.Answer{}, nil
 	}
 	if len(req.Object.Raw) == 0 {
-		return review.Answer{}, review.Faultf(http.StatusBadRequest, "the request holds no object")
+		return review.Answer{}, review.Faultf(http.StatusBadRequest, "the request has no object")
 	}
 	in, fault := t.input(ctx, req.Namespace)
 	if fault != nil || in.PolicyError != nil {

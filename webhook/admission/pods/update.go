@@ -43,7 +43,7 @@ func (v *Verifier) update(ctx context.Context, req review.Request) (review.Answe
 // change is the update that is reviewed.
 func (r reviewer) change(req review.Request) (policies.Change, *review.Fault) {
 	if len(req.Object.Raw) == 0 || len(req.OldObject.Raw) == 0 {
-		return policies.Change{}, review.Faultf(http.StatusBadRequest, "the request holds no object, or no old one")
+		return policies.Change{}, review.Faultf(http.StatusBadRequest, "the request has no object, or no old one")
 	}
 	return policies.Change{
 		Old: req.OldObject.Raw, New: req.Object.Raw, Subresource: req.SubResource,

@@ -93,7 +93,7 @@ func changeOf(req review.Request) (c change, err error) {
 	}
 	if req.Operation != admissionv1.Delete {
 		if len(req.Object.Raw) == 0 {
-			return c, errors.New("the request holds no object")
+			return c, errors.New("the request has no object")
 		}
 		c.after = &corev1.ConfigMap{}
 		err = errors.Join(err, json.Unmarshal(req.Object.Raw, c.after))
@@ -190,7 +190,7 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 func (h *Handler) tenantDeleted(ctx context.Context, s *cluster.Snapshot, m *corev1.ConfigMap, found *findings) error {
 	in, err := h.authority(ctx, s, m.Namespace)
 	if err == nil && in.Policy != nil {
-		found.warn("namespace %s loses its own limits and quota; policy %s alone holds there", m.Namespace, in.Policy.Name)
+		found.warn("namespace %s loses its own limits and quota; policy %s alone applies there", m.Namespace, in.Policy.Name)
 	}
 	return err
 }

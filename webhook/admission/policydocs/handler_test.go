@@ -153,7 +153,7 @@ data[policy.yaml]: guard: not for a tenant's own document (policy gpuslice-syste
 		{"a tenant's mistake", nil, clustertest.TenantMap("team-a", "mode: nonsense"),
 			"policy team-a/gpuslice-policy is not written, problems: 1\ndata[policy.yaml]: mode: Unsupported value: \"nonsense\": supported values: \"off\", \"opt-in\", \"transparent\"", ""},
 		{"a tenant's document that goes", clustertest.TenantMap("team-a", "mode: transparent"), nil, "",
-			"namespace team-a loses its own limits and quota; policy gpuslice-system/a alone holds there"},
+			"namespace team-a loses its own limits and quota; policy gpuslice-system/a alone applies there"},
 		{"a tenant's name in the system namespace", nil, clustertest.TenantMap(system, ""), "",
 			"ConfigMap gpuslice-system/gpuslice-policy: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it"},
 	} {

@@ -48,7 +48,7 @@ func (e *endpoint) call(ctx context.Context, body []byte, c *called) *review.Fau
 // restore puts the objects back into a request that the library has read, and checks it.
 func (c *called) restore(request *review.Request) *review.Fault {
 	if request.UID == "" || len(request.UID) > maxUID {
-		return review.Faultf(http.StatusBadRequest, "the AdmissionReview holds no request with a usable uid")
+		return review.Faultf(http.StatusBadRequest, "the AdmissionReview has no request with a usable uid")
 	}
 	// A new object is read by its handler. A changed one may be admitted unread.
 	created := request.Operation == admissionv1.Create && request.SubResource == ""
