@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -28,10 +29,7 @@ func hideDevices(in *Input, d Decision) Decision {
 		return d
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
-	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings,
-			name+": "+nvidia.EnvVisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
-	}
+	d.Warnings = append(d.Warnings, choosing(&in.Pod.Spec, in.Pools)...)
 	return d
 }
 
@@ -54,6 +52,26 @@ func choosingContainers(spec *corev1.PodSpec, offered []pools.Pool) (names []str
 		}
 	}
 	return names
+}
+
+// choosing are warnings about containers that would choose their devices by a variable.
+func choosing(spec *corev1.PodSpec, pools []pools.Pool) (warnings []string) {
+	for c := range podspec.EveryContainer(spec) {
+		instead := ""
+		switch {
+		case request.RequestsGPU(c, pools):
+			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
+				instead = "does not choose devices in this namespace; what the container requests under resources does"
+			}
+		case podedit.ChoosesDevices(c):
+			instead = fmt.Sprintf("gives no GPU in this namespace; request %s: 1, with the label %s: \"8Gi\" (or what it needs) for a share",
+				api.ResourceGPU, api.LabelMemory)
+		}
+		if instead != "" {
+			warnings = append(warnings, fmt.Sprintf("container %s: %s %s", message.Quote(c.Name), nvidia.EnvVisibleDevices, instead))
+		}
+	}
+	return warnings
 }
 
 // devicesToHide looks for containers that choose their devices: in a pod that requests GPUs every one of them might, by its

@@ -31,7 +31,8 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 		r.unknown("label %s.slices.gi shows MIG instances, and no label of their profile", base)
 	case r.pool.Strategy == "":
 	case renamed && !shared:
-		r.unknown("the resource is named %s, but label %s.sharing-strategy reports it as not shared", r.pool.Resource, base)
+		r.unknown("the resource is named %s, but label %s.sharing-strategy reports it as not shared: give feature discovery the device plugin's configuration",
+			r.pool.Resource, base)
 	case renamed && marked:
 		r.unknown("the resource is named %s, but label %s.product reports that sharing did not rename it", r.pool.Resource, base)
 	case marked && !shared:

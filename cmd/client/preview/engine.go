@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,14 +53,21 @@ func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (all []Result,
 	if err != nil {
 		return nil, err
 	}
-	if len(templates) > 0 {
+	switch {
+	case len(templates) > 0 && !o.BuiltIn() && slices.ContainsFunc(templates, func(t manifest.Template) bool { return !t.Readable() }):
+		return notJudged(o, whyOtherShape), nil
+	case len(templates) > 0:
 		return e.workload(ctx, o, templates)
+	case o.RunsPods() || manifest.NamesGPU(o):
+		return notJudged(o, whyNoTemplate), nil
 	}
-	alone := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: whyNoPod}
-	if o.RunsPods() {
-		alone.UnchangedReason = whyNoTemplate
-	}
-	return []Result{{Object: o, Decision: alone, After: o.Raw}}, nil
+	return notJudged(o, whyNoPod), nil
+}
+
+// notJudged is the result of an object without a pod that could be judged.
+func notJudged(o manifest.Object, why string) []Result {
+	return []Result{{Object: o, After: o.Raw,
+		Decision: policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: why}}}
 }
 
 func (e *Engine) pod(ctx context.Context, o manifest.Object) ([]Result, error) {

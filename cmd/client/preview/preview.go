@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
@@ -78,7 +79,7 @@ const maxNamed = 10
 func (r *Results) notJudged() string {
 	var names []string
 	for _, item := range r.Items {
-		if item.Decision.UnchangedReason == whyNoTemplate {
+		if slices.Contains([]string{whyNoTemplate, whyOtherShape}, item.Decision.UnchangedReason) {
 			names = append(names, item.String())
 		}
 	}
@@ -89,7 +90,7 @@ func (r *Results) notJudged() string {
 	if len(names) > maxNamed {
 		all += fmt.Sprintf("; and %d more", len(names)-maxNamed)
 	}
-	return fmt.Sprintf("objects whose pods a controller creates from no template in them, not judged: %d: %s; try the pods that it creates",
+	return fmt.Sprintf("objects whose pods a controller creates, from no pod template in them, not judged: %d: %s; try the pods that it creates",
 		len(names), all)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
@@ -32,11 +33,12 @@ type Result struct {
 const (
 	whyNoPod      = "no pod in it"
 	whyNoTemplate = "its pods are created by a controller, from no template in it: not judged"
+	whyOtherShape = "its fields have another shape than a container's: not judged"
 )
 
 // HoldsPod reports whether the object is a pod, or a workload with the template of pods.
 func (r Result) HoldsPod() bool {
-	return r.Decision.UnchangedReason != whyNoPod && r.Decision.UnchangedReason != whyNoTemplate
+	return !slices.Contains([]string{whyNoPod, whyNoTemplate, whyOtherShape}, r.Decision.UnchangedReason)
 }
 
 // First reports whether no earlier result is about the same object: After is the whole object, with all its templates.

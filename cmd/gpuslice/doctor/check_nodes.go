@@ -31,6 +31,9 @@ func poolFinding(p *pools.Pool) Finding {
 	if p.Strategy == "" {
 		level, sharing = Warning, "an unknown strategy"
 	}
+	if p.DeviceMemory == 0 && len(p.Notes) > 0 {
+		level = Warning
+	}
 	if p.Granular {
 		sharing += fmt.Sprintf(", %d parts of %s a device", p.Replicas, p.Granule())
 	} else if p.Replicas > 1 {

@@ -61,17 +61,33 @@ func (e *FitError) Error() string {
 	case kindInstances:
 		return fmt.Sprintf("container %q requests %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
 	case kindUnknownDevice:
-		if e.requested > 0 {
-			return fmt.Sprintf("its device memory is unknown, so whether %s fits is not known; declare deviceMemory for it in the default policy, or write %s: %q for one replica",
-				e.requested, api.LabelClass, api.ClassReplica)
+		if e.requested == 0 && e.pool.Usable() > 0 {
+			return "its device memory is unknown, so a fraction of it cannot be computed; request an amount of memory"
 		}
-		return "its device memory is unknown, so a fraction of it cannot be computed; request an amount of memory"
+		what := "whether the slice fits"
+		if e.requested > 0 {
+			what = fmt.Sprintf("whether %s fits", e.requested)
+		}
+		return fmt.Sprintf("its device memory is unknown%s, so %s is not known; declare deviceMemory for it in the default policy, or write %s: %q for one replica",
+			e.cause(), what, api.LabelClass, api.ClassReplica)
 	case kindRule:
 		return e.violation.String()
 	case kindStrategy:
 		return e.sharing()
 	}
 	return ""
+}
+
+// cause is what keeps the pool's memory from being known, with a node that shows it.
+func (e *FitError) cause() string {
+	if len(e.pool.Notes) == 0 {
+		return ""
+	}
+	text := strings.Join(e.pool.Notes, "; ")
+	if len(e.pool.Nodes) > 0 && len(e.pool.Nodes[0].Named) > 0 {
+		text = "node " + e.pool.Nodes[0].Named[0].Name + ": " + text
+	}
+	return " (" + text + ")"
 }
 
 // sharing is how the pool is shared, where that rules it out.
@@ -146,7 +162,15 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindStrategy && e.text == anotherStrategy }):
 		text += fmt.Sprintf("; leave out %s, or write the strategy of a pool", api.LabelStrategy)
 	case !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
-		text += "; allow another strategy, or declare the pool in the cluster's default policy"
+		switch {
+		case len(unfit) == 0:
+			text += "; "
+		case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.pool.Strategy != "" }):
+			text += "; allow another strategy, or "
+		default:
+			text += "; mend that, or "
+		}
+		text += "declare the pool in the cluster's default policy"
 	}
 	return []api.Violation{{Rule: api.RuleFit, Reason: "no pool fits", Detail: text}}
 }
