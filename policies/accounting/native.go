@@ -80,6 +80,9 @@ func NativeWarnings(p *config.Policy, pod *corev1.Pod, native []NativeQuota, giv
 	for _, n := range native {
 		switch {
 		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Scope.Pods.Match(traits):
+		case p.Quota.Native == modes.NativeOff && given != nil && len(given.ClaimTemplates()) > 0:
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; Kubernetes counts its claim there if the device class "+
+				"has that name, and where the quota is full the pod waits", n.Name, n.Resource))
 		case p.Quota.Native == modes.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":

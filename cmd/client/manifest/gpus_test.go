@@ -29,10 +29,10 @@ func TestNamesGPU(t *testing.T) {
 
 func TestTemplateReadable(t *testing.T) {
 	for spec, want := range map[string]bool{
-		`{"containers":[{"name":"a","image":{"repository":"x"}}]}`:                          false,
-		`{"containers":[{"name":"a","image":"x","env":{"A":"b"}}]}`:                         false,
+		`{"containers":[{"name":"a","image":{"repository":"x"}}]}`:                           false,
+		`{"containers":[{"name":"a","image":"x","env":{"A":"b"}}]}`:                          false,
 		`{"containers":[{"name":"a","image":"x","resources":{"limits":{"memory":"8GB?"}}}]}`: true,
-		`{"containers":[{"name":"a","image":"x","other":{"field":1}}]}`:                     true,
+		`{"containers":[{"name":"a","image":"x","other":{"field":1}}]}`:                      true,
 	} {
 		if got := (Template{spec: json.RawMessage(spec)}).Readable(); got != want {
 			t.Errorf("%s: %t", spec, got)

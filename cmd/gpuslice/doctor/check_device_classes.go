@@ -22,7 +22,8 @@ func checkDeviceClasses(f *Facts) []Finding {
 		slices.Sort(classes[name])
 		found := newFinding(Warning,
 			"several device classes have the extended resource name %s: pods get devices of the newest, and gpuslice plans nothing there", name).
-			WithRemedy("leave spec.extendedResourceName: %s to one of %s", name, strings.Join(classes[name], ", "))
+			WithRemedy("leave spec.extendedResourceName: %s to one of %s, and then write that one once more, as by kubectl label deviceclass NAME gpus=served: "+
+				"until then Kubernetes may serve the name by none (kubernetes#141103)", name, strings.Join(classes[name], ", "))
 		for _, class := range classes[name] {
 			found = found.With(object("deviceclass", "", class), "spec.extendedResourceName", name)
 		}

@@ -42,12 +42,27 @@ func checkMutators(f *Facts) []Finding {
 			others = others.With(where, "webhooks["+w.Name+"]", value)
 		}
 	}
-	return withEvidence(shares, last, others)
+	policies := newFinding(Note,
+		"mutating admission policies change pods: they run before all webhooks, and once more after gpuslice changed the pod where their reinvocationPolicy "+
+			"is IfNeeded; what a slice needs is checked after them, and denied where they changed it")
+	for _, p := range f.MutatingPolicies {
+		if p.Spec.MatchConstraints == nil {
+			continue
+		}
+		var rules []admissionv1.RuleWithOperations
+		for _, r := range p.Spec.MatchConstraints.ResourceRules {
+			rules = append(rules, r.RuleWithOperations)
+		}
+		if createsPods(rules) {
+			policies = policies.With(object("mutatingadmissionpolicy", "", p.Name), "spec.reinvocationPolicy", string(p.Spec.ReinvocationPolicy))
+		}
+	}
+	return withEvidence(shares, last, others, policies)
 }
 
 // sharers are parts of the names of other systems that share GPUs.
 func sharers() []string {
-	return []string{"hami", "vgpu", "runai", "run.ai", "tensor-fusion", "kai-", "gpushare"}
+	return []string{"hami", "vgpu", "runai", "run.ai", "tensor-fusion", "kai-", "gpushare", "koordinator"}
 }
 
 func order(name string) string {

@@ -20,13 +20,18 @@ func checkNodes(f *Facts) []Finding {
 			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy")}
 	}
 	var all []Finding
+	others := map[string]bool{}
+	for _, n := range f.Nodes {
+		others[n.Name] = isHAMis(n)
+	}
 	for i := range offered {
-		all = append(all, poolFinding(&offered[i]))
+		all = append(all, poolFinding(&offered[i], others))
 	}
 	return all
 }
 
-func poolFinding(p *pools.Pool) Finding {
+// poolFinding describes a pool. Others are nodes whose GPUs another system gives out: nobody is told to share them twice.
+func poolFinding(p *pools.Pool, others map[string]bool) Finding {
 	level, sharing := OK, string(p.Strategy)
 	if p.Strategy == "" {
 		level, sharing = Warning, "an unknown strategy"
@@ -57,14 +62,18 @@ func poolFinding(p *pools.Pool) Finding {
 	if offer == "" {
 		field, offer = "device class", p.DeviceClass
 	}
+	another := false
 	for _, n := range p.Nodes {
 		for _, named := range n.Named {
+			another = another || others[named.Name]
 			found = found.With(object("node", "", named.Name), field, offer)
 		}
 	}
 	if len(p.Notes) > 0 && !p.Granular {
-		found = found.With("pool/"+p.Name, "notes", strings.Join(p.Notes, "; ")).
-			WithRemedy("declare the pool in the default policy, with strategy, replicas and deviceMemory")
+		found = found.With("pool/"+p.Name, "notes", strings.Join(p.Notes, "; "))
+		if !another {
+			found = found.WithRemedy("declare the pool in the default policy, with strategy, replicas and deviceMemory")
+		}
 	}
 	return found
 }

@@ -31,6 +31,7 @@ func cluster() []check {
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
 		{"held-twice", checkHeldTwice},
+		{"other-plugins", checkOtherPlugins},
 		{"unclaimable-devices", checkUnclaimableDevices},
 		{"claim-amounts", checkClaimAmounts},
 		{"waiting-claims", checkWaitingClaims},

@@ -143,6 +143,28 @@ func mutator(name string, resources ...string) change {
 	}
 }
 
+func mutatingPolicy(name, resource string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.MutatingPolicies = append(f.MutatingPolicies, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.MutatingAdmissionPolicySpec{MatchConstraints: &admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, Resources: []string{resource}},
+				}}}}}})
+	}
+}
+
+// registeredByHAMi has the first node's GPUs given out by HAMi's device plugin.
+func registeredByHAMi(_ *testing.T, f *Facts) {
+	f.Nodes[0].Annotations = map[string]string{annotationHAMi: `[{"id":"GPU-0","count":10,"devmem":23034}]`}
+}
+
+// memoryInBytes has all nodes' labels of memory in another unit than feature discovery's.
+func memoryInBytes(_ *testing.T, f *Facts) {
+	for _, n := range f.Nodes {
+		n.Labels["nvidia.com/gpu.memory"] = "24152899584"
+	}
+}
+
 // askedAgain has the last mutating webhook asked again.
 func askedAgain(_ *testing.T, f *Facts) {
 	f.Mutating[len(f.Mutating)-1].Webhooks[0].ReinvocationPolicy = new(admissionv1.IfNeededReinvocationPolicy)
@@ -318,7 +340,7 @@ func allowsClaims(t *testing.T, f *Facts) { namespace("team-a", "", "strategies:
 
 func TestPoolOfClaims(t *testing.T) {
 	t.Parallel()
-	got := poolFinding(&pools.Pool{Name: "gpu", Strategy: "claim", DeviceClass: "gpu.nvidia.com"})
+	got := poolFinding(&pools.Pool{Name: "gpu", Strategy: "claim", DeviceClass: "gpu.nvidia.com"}, nil)
 	if want := "pool gpu offers claims of DeviceClass gpu.nvidia.com by claim; device memory unknown"; got.Summary != want {
 		t.Errorf("%s, want %s", got.Summary, want)
 	}
@@ -536,6 +558,12 @@ func rows(t *testing.T) []row {
 		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain},
 			"other-mutators", Note, "other mutating webhooks change pods"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
+		{"a sharer by annotations", []change{mutator("koordinator-mutating-webhook-configuration", "pods")}, "other-mutators", Warning, "another system that shares GPUs"},
+		{"a policy that changes pods", []change{mutatingPolicy("add-env", "pods")}, "other-mutators", Note, "mutating admission policies change pods"},
+		{"a policy on something else", []change{mutatingPolicy("add-env", "deployments")}, "other-mutators", "", ""},
+		{"a node of HAMi's", []change{nodes("l4-timeslicing-renamed"), registeredByHAMi}, "other-plugins", Warning, "HAMi's device plugin"},
+		{"nodes of NVIDIA's plugin", []change{nodes("l4-timeslicing-renamed")}, "other-plugins", "", ""},
+		{"a memory label in bytes", []change{nodes("l4-timeslicing-renamed"), memoryInBytes}, "gpu-nodes", Warning, "device memory unknown"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
 		{"a quota on the old name that gpuslice counts",
 			[]change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")},

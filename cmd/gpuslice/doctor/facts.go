@@ -57,9 +57,11 @@ type Facts struct {
 
 	Mutating   []*admissionv1.MutatingWebhookConfiguration
 	Validating []*admissionv1.ValidatingWebhookConfiguration
-	LastLine   []*admissionv1.ValidatingAdmissionPolicy // ours
-	Bindings   []*admissionv1.ValidatingAdmissionPolicyBinding
-	Flows      []*flowcontrolv1.FlowSchema // ours
+
+	MutatingPolicies []*admissionv1.MutatingAdmissionPolicy
+	LastLine         []*admissionv1.ValidatingAdmissionPolicy // ours
+	Bindings         []*admissionv1.ValidatingAdmissionPolicyBinding
+	Flows            []*flowcontrolv1.FlowSchema // ours
 
 	Certificates   []*certmanager.Certificate // cert-manager's, of the installation
 	Issuers        []*certmanager.Issuer

@@ -59,6 +59,7 @@ func dumpedKinds(f *Facts) []dumpedKind {
 		{whatWebhooks, "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", list(&f.Mutating)},
 		{whatWebhooks, "validatingwebhookconfigurations", "admissionregistration.k8s.io/v1",
 			"ValidatingWebhookConfiguration", list(&f.Validating)},
+		{whatChanges, "mutatingadmissionpolicies", "admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", list(&f.MutatingPolicies)},
 		{whatCertificates, "certificates.cert-manager.io", "cert-manager.io/v1", "Certificate", list(&f.Certificates)},
 		{whatCertificates, "issuers.cert-manager.io", "cert-manager.io/v1", "Issuer", list(&f.Issuers)},
 		{whatCertificates, "clusterissuers.cert-manager.io", "cert-manager.io/v1", "ClusterIssuer", list(&f.ClusterIssuers)},

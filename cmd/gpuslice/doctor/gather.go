@@ -44,6 +44,7 @@ const (
 	whatWaiting    = "pods that wait for a claim, and what claims were given"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
+	whatChanges    = "mutating admission policies"
 	whatLastLine   = "validating admission policies"
 	whatFlows      = "flow schemas"
 	whatPolicies   = "policies"
@@ -118,6 +119,7 @@ func (g *gatherer) steps() []step {
 		{whatWebhooks, both(
 			listed(g, &f.Mutating, admission.MutatingWebhookConfigurations().List, all),
 			listed(g, &f.Validating, admission.ValidatingWebhookConfigurations().List, all))},
+		{whatChanges, ifServed(listed(g, &f.MutatingPolicies, admission.MutatingAdmissionPolicies().List, all))},
 		{whatCertificates, g.certificates},
 		{whatInjector, g.injector},
 		{whatLastLine, both(
@@ -137,6 +139,16 @@ func listed[T, L runtime.Object](g *gatherer, into *[]T, list kube.List[L], o me
 	return func() (err error) {
 		*into, err = kube.Listed[T](list(g.ctx, o))
 		return err
+	}
+}
+
+// ifServed reads a kind that older API servers do not have.
+func ifServed(read func() error) func() error {
+	return func() error {
+		if err := read(); !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
 	}
 }
 
