@@ -55,11 +55,11 @@ func choosingContainers(spec *corev1.PodSpec, offered []pools.Pool) (names []str
 }
 
 // choosing are warnings about containers that would choose their devices by a variable.
-func choosing(spec *corev1.PodSpec, pools []pools.Pool) (warnings []string) {
+func choosing(spec *corev1.PodSpec, offered []pools.Pool) (warnings []string) {
 	for c := range podspec.EveryContainer(spec) {
 		instead := ""
 		switch {
-		case request.RequestsGPU(c, pools):
+		case request.RequestsGPU(c, offered):
 			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 				instead = "does not choose devices in this namespace; what the container requests under resources does"
 			}

@@ -30,7 +30,7 @@ func checkNodes(f *Facts) []Finding {
 	return all
 }
 
-// poolFinding describes a pool. Others are nodes whose GPUs another system gives out: nobody is told to share them twice.
+// poolFinding describes a pool. Others are nodes whose GPUs another system gives out: no remedy shares those twice.
 func poolFinding(p *pools.Pool, others map[string]bool) Finding {
 	level, sharing := OK, string(p.Strategy)
 	if p.Strategy == "" {

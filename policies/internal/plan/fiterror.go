@@ -168,7 +168,7 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.pool.Strategy != "" }):
 			text += "; allow another strategy, or "
 		default:
-			text += "; mend that, or "
+			text += "; correct that, or "
 		}
 		text += "declare the pool in the cluster's default policy"
 	}
