@@ -19,7 +19,7 @@ const (
 var gkeMemory = map[string]quantity.MiB{
 	"nvidia-tesla-p4": 7611, "nvidia-tesla-t4": 15109, "nvidia-tesla-p100": 16280, "nvidia-tesla-v100": 16160, "nvidia-l4": 23034,
 	"nvidia-tesla-a100": 40536, "nvidia-a100-80gb": 81251, "nvidia-h100-80gb": 81559, "nvidia-h100-mega-80gb": 81559,
-	"nvidia-h200-141gb": 143771,
+	"nvidia-h200-141gb": 143771, "nvidia-b200": 183359, "nvidia-rtx-pro-6000": 97887,
 }
 
 // readGKE reads GKE's labels. They show how GPUs are shared; the memory follows from the accelerator's name.

@@ -22,7 +22,7 @@ func checkAcceleratorLabels(f *Facts) []Finding {
 		wholeGPU).
 		WithRemedy("remove the label from the node group, or keep the name %s for shares", wholeGPU)
 	for _, n := range f.Nodes {
-		others := offered(n)
+		others := f.offered(n)
 		if len(others) == 0 || offersWholeGPUs(n) {
 			continue
 		}
@@ -49,7 +49,7 @@ func checkNodeOverlays(f *Facts) []Finding {
 	seen := map[string]bool{}
 	for _, n := range f.Nodes {
 		pool := n.Labels[nodePoolLabel]
-		for _, name := range offered(n) {
+		for _, name := range f.offered(n) {
 			if pool == "" || name == string(wholeGPU) || slices.Contains(f.Overlaid, name) || seen[pool+" "+name] {
 				continue
 			}

@@ -58,7 +58,7 @@ func checkEnvFiles(f *Facts) []Finding {
 		return slices.ContainsFunc(offered, func(p pools.Pool) bool { return p.HasNode(n.Name) })
 	}
 	for _, n := range f.Nodes {
-		if hasGPUs(n) || inPool(n) {
+		if len(f.offered(n)) > 0 || inPool(n) {
 			add(object("node", "", n.Name), "status.nodeInfo.kubeletVersion", n.Status.NodeInfo.KubeletVersion, "")
 		}
 	}
@@ -122,14 +122,4 @@ func gatesOfServers(f *Facts) string {
 		}
 	}
 	return ""
-}
-
-// hasGPUs reports whether a node offers a resource of NVIDIA's.
-func hasGPUs(n *corev1.Node) bool {
-	for name := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), "nvidia.com/") {
-			return true
-		}
-	}
-	return false
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // checkHeldTwice looks for pods that hold a GPU under a name that their node no longer offers: the kubelet counts what is held by
@@ -22,7 +24,7 @@ func checkHeldTwice(f *Facts) []Finding {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.resource, b.resource))
 	}) {
 		n := nodes[h.node]
-		if n == nil || !isGPU(h.resource) || !gaveUp(n, h.resource) {
+		if n == nil || !pools.IsGPU(string(h.resource), nil) || !gaveUp(n, h.resource) {
 			continue
 		}
 		if now := pluginResource(n); now != "" {
@@ -32,11 +34,6 @@ func checkHeldTwice(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(found)
-}
-
-// isGPU reports whether a resource is one of GPUs or their parts, as the device plugin names them. Network cards begin alike.
-func isGPU(name corev1.ResourceName) bool {
-	return name == wholeGPU || name == sharedGPU || strings.HasPrefix(string(name), migResources)
 }
 
 // gaveUp reports whether a node no longer offers a resource. Instances may be unhealthy beside others that are not; they still count

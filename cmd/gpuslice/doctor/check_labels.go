@@ -27,7 +27,7 @@ func checkLabels(f *Facts) []Finding {
 			"or declare the pool in the default policy, with deviceMemory"))
 }
 
-// gpuNodes are the nodes that offer a resource of NVIDIA's.
+// gpuNodes are the nodes that offer GPUs.
 func gpuNodes(f *Facts) []*corev1.Node {
-	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool { return len(offered(n)) == 0 })
+	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool { return len(f.offered(n)) == 0 })
 }

@@ -1,9 +1,12 @@
 package doctor
 
 import (
-	"strings"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // checkTwoOffers looks for nodes whose GPUs both a device plugin and a driver of dynamic resource allocation give out.
@@ -29,9 +32,9 @@ func checkTwoOffers(f *Facts) []Finding {
 
 // pluginResource is a resource under which a device plugin offers GPUs of the node; "": it offers none.
 func pluginResource(n *corev1.Node) corev1.ResourceName {
-	for _, name := range offered(n) {
-		if name == string(sharedGPU) || name == string(wholeGPU) || strings.HasPrefix(name, migResources) {
-			return corev1.ResourceName(name)
+	for _, name := range slices.Sorted(maps.Keys(n.Status.Allocatable)) {
+		if pools.IsGPU(string(name), nil) && offers(n, name) {
+			return name
 		}
 	}
 	return ""

@@ -79,6 +79,8 @@ type Facts struct {
 	Rights []Right
 	Unread []Unread
 
+	offers []pools.Pool // of the nodes, once a check needed them
+
 	FromFiles    bool // and not from an API server
 	SettingsOnly bool // the files hold no object of a cluster
 }

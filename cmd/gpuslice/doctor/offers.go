@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // wholeGPU is the only resource that Cluster Autoscaler takes for a GPU (kubernetes/autoscaler #8095).
@@ -15,10 +16,10 @@ const wholeGPU corev1.ResourceName = "nvidia.com/gpu"
 // migResources begins the names of MIG instances that have names of their own.
 const migResources = nvidia.ResourcePrefix + "mig-"
 
-// offered are the resources of NVIDIA's that a node offers.
-func offered(n *corev1.Node) (names []string) {
+// offered are the resources of GPUs that a node offers.
+func (f *Facts) offered(n *corev1.Node) (names []string) {
 	for name, q := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), nvidia.ResourcePrefix) && !q.IsZero() {
+		if !q.IsZero() && f.isGPU(string(name)) {
 			names = append(names, string(name))
 		}
 	}
@@ -26,14 +27,35 @@ func offered(n *corev1.Node) (names []string) {
 	return names
 }
 
-func offersWholeGPUs(n *corev1.Node) bool { return slices.Contains(offered(n), string(wholeGPU)) }
+// isGPU reports whether a resource is one of GPUs: see pools.IsGPU.
+func (f *Facts) isGPU(name string) bool {
+	if pools.IsGPU(name, nil) || !strings.HasPrefix(name, nvidia.ResourcePrefix) {
+		return pools.IsGPU(name, nil)
+	}
+	if f.offers == nil {
+		f.offers = append([]pools.Pool{}, f.snapshot().Pools()...)
+	}
+	return pools.IsGPU(name, f.offers)
+}
+
+func offersWholeGPUs(n *corev1.Node) bool { return offers(n, wholeGPU) }
+
+func offers(n *corev1.Node, name corev1.ResourceName) bool {
+	amount := n.Status.Allocatable[name]
+	return !amount.IsZero()
+}
 
 // offersInstances reports whether a node offers MIG instances under names of their own.
 func offersInstances(n *corev1.Node) bool {
-	return slices.ContainsFunc(offered(n), func(name string) bool { return strings.HasPrefix(name, migResources) })
+	for name, amount := range n.Status.Allocatable {
+		if strings.HasPrefix(string(name), migResources) && !amount.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // offersParts reports whether a node offers parts of GPUs.
 func offersParts(n *corev1.Node) bool {
-	return slices.Contains(offered(n), string(sharedGPU)) || offersInstances(n)
+	return offers(n, sharedGPU) || offersInstances(n)
 }

@@ -2,26 +2,18 @@ package request
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// IsGPUResource reports whether name is one under which GPUs are requested: NVIDIA's own names and those that pools offer.
-func IsGPUResource(name string, offered []pools.Pool) bool {
-	if name == api.ResourceGPU || name == nvidia.SharedGPU || strings.HasPrefix(name, nvidia.MIGPrefix) {
-		return true
-	}
-	return slices.ContainsFunc(offered, func(p pools.Pool) bool { return p.Resource == name })
-}
+// IsGPUResource is pools.IsGPU.
+func IsGPUResource(name string, offered []pools.Pool) bool { return pools.IsGPU(name, offered) }
 
 // gpuResource is a GPU resource as a container names it.
 type gpuResource struct {

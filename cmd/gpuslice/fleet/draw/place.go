@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 )
 
@@ -34,11 +33,11 @@ func (b *builder) pod(p *inventory.Pod) {
 		return
 	}
 	space.Waiting++
-	b.view.Waiting = append(b.view.Waiting, waiting{p.Namespace, p.Name, wants(p), stamp(p.Created), p.Waiting})
+	b.view.Waiting = append(b.view.Waiting, waiting{p.Namespace, p.Name, b.wants(p), stamp(p.Created), p.Waiting})
 }
 
 // wants describes a pod's request in a few words.
-func wants(p *inventory.Pod) string {
+func (b *builder) wants(p *inventory.Pod) string {
 	var words []string
 	for _, s := range p.Slices {
 		if s.Memory > 0 {
@@ -47,7 +46,7 @@ func wants(p *inventory.Pod) string {
 	}
 	if len(words) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
-			if strings.HasPrefix(name, nvidia.ResourcePrefix) {
+			if b.fleet.IsGPU(name) {
 				words = append(words, fmt.Sprintf("%d of %s", p.Requests[name], name))
 			}
 		}
@@ -184,7 +183,7 @@ func (b *builder) slicesOf(p *inventory.Pod, n *inventory.Node) (all []slice) {
 		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
-		if strings.HasPrefix(name, nvidia.ResourcePrefix) {
+		if b.fleet.IsGPU(name) {
 			all = append(all, b.unitsOf(&inventory.Slice{Resource: name, Count: p.Requests[name]}, n, len(all))...)
 		}
 	}

@@ -120,7 +120,7 @@ func (f *Fleet) Fit() (notes []string) {
 	for i := range f.Nodes {
 		x.nodes[f.Nodes[i].Name] = true
 	}
-	for _, other := range []any{f.Pools, f.Nodes, f.Quotas, f.Unread} {
+	for _, other := range []any{f.Pools, f.Nodes, f.Quotas, f.Unread, f.Notes} {
 		x.all.add(sizeOf(other))
 	}
 	x.all.items = 0

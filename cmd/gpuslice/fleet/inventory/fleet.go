@@ -1,12 +1,14 @@
 package inventory
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -24,6 +26,7 @@ type Fleet struct {
 	// Hashed reports whether names were replaced.
 	Hashed bool     `json:"hashed,omitzero"`
 	Unread []string `json:"unread,omitempty"` // failed reads, and their reasons, a sentence each
+	Notes  []string `json:"notes,omitempty"`  // resources that are left out on purpose, a sentence each
 	Pools  []Pool   `json:"pools"`
 	Nodes  []Node   `json:"nodes"` // those with GPUs
 	Pods   []Pod    `json:"pods"`  // those that request GPUs, ended ones too while the cluster lists them
@@ -52,6 +55,11 @@ func (r Resources) Plus(b Resources) {
 	for name, n := range b {
 		r[name] = min(r[name]+min(n, MaxQuantity), MaxQuantity)
 	}
+}
+
+// IsGPU reports whether a resource is one of GPUs: see pools.IsGPU.
+func (f *Fleet) IsGPU(name string) bool {
+	return pools.IsGPU(name, nil) || slices.ContainsFunc(f.Pools, func(p Pool) bool { return p.Resource == name })
 }
 
 // Pool is a common offer of some nodes.

@@ -33,7 +33,7 @@ type hasher struct{ key []byte }
 // may name any of these. Who has key (at least 16 random bytes, to be forgotten) can try names until one fits.
 func (f *Fleet) HashNames(key []byte) {
 	h := hasher{key}
-	f.Hashed, f.Unread = true, nil
+	f.Hashed, f.Unread, f.Notes = true, nil, nil
 	for i := range f.Pools {
 		p := &f.Pools[i]
 		p.Name, p.Class, p.Resource = h.name(p.Name), h.domain(p.Class), h.resource(p.Resource)

@@ -27,7 +27,7 @@ out messages that may hold names.
 It needs permission to list nodes, and pods of all namespaces. What it may not read is printed to standard error and listed in the file.
 
 The file is JSON, compressed by gzip: {"apiVersion": "gpuslice.dev/v1", "kind": "Fleet", "format": 1, ...} with taken, version,
-hashed, unread, pools, nodes, pods and quotas.`
+hashed, unread, notes, pools, nodes, pods and quotas.`
 
 const example = `  # keep what the cluster runs now
   gpuslice snapshot -o fleet.json.gz

@@ -6,13 +6,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/installed"
-	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
@@ -45,12 +43,16 @@ func (r *reader) addNodes(objects webhookcluster.Objects) {
 		byName[n.Name] = n
 	}
 	all := webhookcluster.ReadSnapshot(objects).Pools()
+	r.pools = all
 	for i := range all {
 		r.addPool(&all[i], byName, objects.Source.Slices)
 	}
 	for name, n := range byName {
-		if r.nodes[name] == nil && offersGPUs(n) {
+		if r.nodes[name] == nil && r.offersGPUs(n) {
 			r.node(n)
+		}
+		for resource := range n.Status.Allocatable {
+			r.countOther(string(resource), func(o *others) { o.nodes++ })
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
@@ -62,9 +64,9 @@ func (r *reader) addNodes(objects webhookcluster.Objects) {
 }
 
 // offersGPUs reports whether a node has or had GPUs.
-func offersGPUs(n *corev1.Node) bool {
+func (r *reader) offersGPUs(n *corev1.Node) bool {
 	for name := range n.Status.Capacity {
-		if strings.HasPrefix(string(name), nvidia.ResourcePrefix) {
+		if pools.IsGPU(string(name), r.pools) {
 			return true
 		}
 	}
@@ -178,6 +180,9 @@ func addGPUs(n *inventory.Node, p *pools.Pool, units int64) {
 	single := p.MIGProfile != "" && p.DeviceMemory == 0 // the labels of nvidia.com/gpu are those of an instance
 	if labeled := number(n.Labels[labelCount]); labeled > 0 && !single && p.DeviceClass == "" {
 		g.Count = labeled
+		return
+	}
+	if p.Strategy == "" && p.MIGProfile == "" { // units may be parts of GPUs, or of none, as those of virtual nodes
 		return
 	}
 	share := p.Share(p.Usable()).Float()

@@ -6,19 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresources "k8s.io/component-helpers/resource"
 
-	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/client/record"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/guard/shorten"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/leader/usage"
 )
@@ -32,7 +31,10 @@ func (r *reader) addPod(p *corev1.Pod) {
 	requests := resources(podresources.PodRequests(p, podresources.PodResourcesOptions{}))
 	gpus := given != nil || len(p.Spec.ResourceClaims) > 0
 	for name := range requests {
-		gpus = gpus || strings.HasPrefix(name, nvidia.ResourcePrefix)
+		gpus = gpus || pools.IsGPU(name, r.pools)
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			r.countOther(name, func(o *others) { o.pods++ })
+		}
 	}
 	if gpus {
 		r.out.Pods = append(r.out.Pods, podOf(p, given, requests))

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/inventory"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -85,6 +86,8 @@ type reader struct {
 	nodes  map[string]*inventory.Node
 	usages scrape.Pods
 	odd    map[string]int // pods with notes, by namespace
+	pools  []pools.Pool
+	others map[string]*others // by resource
 }
 
 func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*inventory.Fleet, error) {
@@ -92,7 +95,8 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*inventory.Flee
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Connection: connection, system: f.System, err: s.Err, out: inventory.New(s.Now()), nodes: map[string]*inventory.Node{}}
+	r := &reader{Connection: connection, system: f.System, err: s.Err, out: inventory.New(s.Now()), nodes: map[string]*inventory.Node{},
+		others: map[string]*others{}}
 	r.out.Version = s.Version
 	if err := r.readNodes(ctx); err != nil {
 		return nil, err
@@ -109,6 +113,7 @@ func (f *Flags) readCluster(ctx context.Context, s cli.Streams) (*inventory.Flee
 		return nil, err
 	}
 	r.noteMore()
+	r.noteOthers()
 	r.out.Sort()
 	return r.out, nil
 }

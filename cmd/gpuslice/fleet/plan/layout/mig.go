@@ -65,6 +65,14 @@ func GeometryOf(product string, memory int64) *Geometry {
 	return nil
 }
 
+// Index is that of a profile by its name; -1: there is none, or no geometry.
+func (g *Geometry) Index(profile string) int {
+	if g == nil {
+		return -1
+	}
+	return slices.IndexFunc(g.Profiles, func(p Profile) bool { return p.Name == profile })
+}
+
 // geometryOf lists the MIG profiles of a kind's devices; nil: they cannot be divided.
 func geometryOf(k *demand.Kind) *Geometry {
 	if !k.MIG {

@@ -117,6 +117,7 @@ func (r *reader) readNodes(pods []*inventory.Pod) {
 			continue
 		case n.GPUs.Count == 0:
 			r.counts[noteUnknown]++
+			r.unknown[n.Name] = true
 			continue
 		}
 		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: maps.Clone(n.Labels)}, Spec: corev1.NodeSpec{Taints: n.Taints}}
@@ -161,7 +162,7 @@ func (r *reader) kind(n *inventory.Node) demand.Kind {
 		}
 	}
 	for name, count := range n.Allocatable {
-		if isGPU(name) && count > 0 {
+		if r.from.IsGPU(name) && count > 0 {
 			k.Offers[name] = count
 		}
 	}
@@ -172,6 +173,3 @@ func (r *reader) kind(n *inventory.Node) demand.Kind {
 	}
 	return k
 }
-
-// isGPU reports whether a resource is one of devices.
-func isGPU(name string) bool { return strings.HasPrefix(name, nvidia.ResourcePrefix) }

@@ -51,7 +51,7 @@ func moment(f *inventory.Fleet, which string) time.Time {
 		if p.Over() && p.Ended.IsZero() || p.Created.After(f.Taken) {
 			continue
 		}
-		amount := weight(p)
+		amount := weight(f, p)
 		changes = append(changes, change{p.Created, amount})
 		if p.Over() {
 			changes = append(changes, change{p.Ended, -amount})
@@ -113,9 +113,9 @@ func choose(steps []step, which string, taken time.Time) time.Time {
 }
 
 // weight is about how many GPUs a pod requests.
-func weight(p *inventory.Pod) (n float64) {
+func weight(f *inventory.Fleet, p *inventory.Pod) (n float64) {
 	for name, count := range p.Requests {
-		if isGPU(name) {
+		if f.IsGPU(name) {
 			n += float64(count)
 		}
 	}

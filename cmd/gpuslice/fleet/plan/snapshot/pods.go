@@ -15,11 +15,15 @@ import (
 const mostUtilized = 0.8
 
 func (r *reader) readPod(p *inventory.Pod) {
+	if r.unknown[p.Node] {
+		r.counts[noteOnUnknown]++
+		return
+	}
 	out := demand.Pod{Namespace: p.Namespace, Name: p.Name, Priority: p.Priority,
 		CPU: p.Requests["cpu"], Memory: (p.Requests["memory"] + 1<<20 - 1) >> 20,
 		Requests: map[string]int64{}, Allowed: r.allowed[ruleText(p)]}
 	for name, count := range p.Requests {
-		if isGPU(name) && count > 0 {
+		if count > 0 && (r.from.IsGPU(name) || slices.ContainsFunc(p.Slices, func(s inventory.Slice) bool { return s.Resource == name })) {
 			out.Requests[name] = count
 		}
 	}
@@ -36,13 +40,25 @@ func (r *reader) readPod(p *inventory.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(out.Requests)) {
 		r.need(&out, r.poolOf(p, name), name, out.Requests[name])
 	}
+	r.byInstances(&out, p)
 	r.bySlices(&out, p)
 	r.byModel(&out, p)
 	if out.Devices == 0 {
 		return // it has claims alone, or waits for a resource of 0
 	}
 	r.observe(&out, p)
+	if out.Node > 0 {
+		fitWhereItRuns(&out, &r.out.Kinds[r.out.Nodes[out.Node-1].Kind])
+	}
 	r.out.Pods = append(r.out.Pods, out)
+}
+
+// fitWhereItRuns bounds the need of a pod by the node on which it runs: there it fits, whatever labels and requests add up to.
+func fitWhereItRuns(p *demand.Pod, k *demand.Kind) {
+	p.Devices, p.CPU, p.Memory = min(p.Devices, k.Devices), min(p.CPU, k.CPU), min(p.Memory, k.Memory)
+	if k.DeviceMemory > 0 {
+		p.DeviceMemory = min(p.DeviceMemory, k.DeviceMemory)
+	}
 }
 
 // sameModel narrows a rule's nodes to the model on which the pod runs.
@@ -105,7 +121,7 @@ func (r *reader) need(out *demand.Pod, pool *inventory.Pool, resource string, co
 		if pool != nil {
 			out.DeviceMemory += int64(pool.InstanceMemory) * count
 			if g := layout.GeometryOf(pool.Product, int64(pool.DeviceMemory)); g != nil {
-				if i := slices.IndexFunc(g.Profiles, func(p layout.Profile) bool { return p.Name == profile }); i >= 0 {
+				if i := g.Index(profile); i >= 0 {
 					out.Pool, out.Units = "mig/"+pool.Product, int64(g.Profiles[i].Size)*count
 					r.out.Units[out.Pool] = int64(g.Slices)
 				}
@@ -122,6 +138,35 @@ func (r *reader) need(out *demand.Pod, pool *inventory.Pool, resource string, co
 	out.Devices = 1
 	out.Share = min(out.Share+int(count)*demand.Whole/pool.Replicas, demand.Whole)
 }
+
+// byInstances counts a pod with more MIG instances than a device has room for by whole devices: the fewest that hold the instances.
+func (r *reader) byInstances(out *demand.Pod, p *inventory.Pod) {
+	devices, size, compute, slots := 0, 0, 0, 0
+	var of *layout.Geometry
+	for name, count := range out.Requests {
+		profile, isInstance := strings.CutPrefix(name, nvidia.ResourcePrefix+"mig-")
+		pool := r.poolOf(p, name)
+		if !isInstance || pool == nil {
+			continue
+		}
+		n := int(min(count, 1<<20))
+		g := layout.GeometryOf(pool.Product, int64(pool.DeviceMemory))
+		if i := g.Index(profile); i >= 0 {
+			of, size, compute = g, size+g.Profiles[i].Size*n, compute+g.Profiles[i].Compute*n
+			slots = max(slots, ceil(n, len(g.Profiles[i].Starts)))
+		} else if pool.DeviceMemory > 0 {
+			devices += ceil(int(pool.InstanceMemory)*n, int(pool.DeviceMemory))
+		}
+	}
+	if of != nil {
+		devices += max(slots, ceil(size, of.Slices), ceil(compute, of.Compute))
+	}
+	if devices > 1 {
+		out.Devices, out.Share, out.DeviceMemory = devices, demand.Whole, 0
+	}
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
 
 // bySlices counts the pod's slices: memory, if gpuslice gave it a part.
 func (r *reader) bySlices(out *demand.Pod, p *inventory.Pod) {

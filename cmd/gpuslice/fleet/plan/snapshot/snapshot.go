@@ -32,7 +32,7 @@ type Options struct {
 func Read(from *inventory.Fleet, o Options) (*demand.Fleet, []string) {
 	r := &reader{from: from, options: o, out: &demand.Fleet{Units: map[string]int64{}, Models: map[string]string{}},
 		pools: map[string]*inventory.Pool{}, nodes: map[string]int{},
-		allowed: map[string][]bool{}, counts: map[string]int{}}
+		allowed: map[string][]bool{}, counts: map[string]int{}, unknown: map[string]bool{}}
 	for i := range from.Pools {
 		r.pools[from.Pools[i].Name] = &from.Pools[i]
 	}
@@ -58,6 +58,7 @@ type reader struct {
 	nodes   map[string]int    // index of out.Nodes by name
 	allowed map[string][]bool // by constraint and model, shared between pods
 	counts  map[string]int    // of notes
+	unknown map[string]bool   // nodes with an unknown number of devices
 }
 
 // Notes, with their meaning for the plan.
@@ -70,14 +71,17 @@ const (
 	noteSize    = "%d pods that need one GPU or less have no recommended size: they are counted by what they request"
 	noteSeveral = "%d pods have several slices: they are counted as one, in memory of one GPU"
 	noteUnknown = "%d nodes have an unknown number of GPUs, and are left out"
+	// noteOnUnknown is of pods that would look as if they waited.
+	noteOnUnknown = "%d pods run on nodes with an unknown number of GPUs, and are left out"
 )
 
 func (r *reader) notes() (notes []string) {
-	for _, text := range []string{noteNodes, noteUnknown, noteSpread, noteClaims, noteSeveral, noteUsage, noteTable, noteSize} {
+	for _, text := range []string{noteNodes, noteUnknown, noteOnUnknown, noteSpread, noteClaims, noteSeveral, noteUsage, noteTable, noteSize} {
 		if n := r.counts[text]; n > 0 {
 			notes = append(notes, fmt.Sprintf(text, n))
 		}
 	}
+	notes = append(notes, r.from.Notes...)
 	for _, unread := range r.from.Unread {
 		notes = append(notes, "the snapshot lacks: "+strings.TrimSpace(unread))
 	}
