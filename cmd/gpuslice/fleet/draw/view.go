@@ -120,7 +120,7 @@ type namespace struct {
 
 // viewOf is the picture of a fleet.
 func viewOf(title string, f *inventory.Fleet) *view {
-	v := &view{Title: title, Taken: stamp(f.Taken), Notes: slices.Concat([]string{}, f.Unread, f.Notes),
+	v := &view{Title: title, Taken: stamp(f.Taken), Notes: cli.NonNil(slices.Concat(f.Unread, f.Notes)),
 		Pools: []pool{}, Nodes: []node{}, Pods: []pod{}, Slices: []slice{{}}, Waiting: []waiting{}, Quotas: []figure{}}
 	b := builder{view: v, fleet: f, pools: map[string]int{}, byNode: map[string][]*inventory.Pod{}, spaces: map[string]*namespace{}}
 	for i := range f.Pools {
