@@ -93,7 +93,7 @@ func (c *config) heads(layer int) (query, kv int) {
 	}
 	if kv == 0 {
 		kv = query
-		if _, written := text.values["num_key_value_heads"]; !written {
+		if _, written := text.values["num_key_value_heads"]; !written && kv > 0 {
 			c.assume("num_key_value_heads is absent: %d, as many as attention heads", kv)
 		}
 	}
