@@ -12,7 +12,7 @@ import (
 // A field of config.json that no rule reads is beside the point by its name, or may change the memory of attention, so that attention is
 // unknown, or is named among what is assumed. Those that a rule reads for some models only are listed.
 
-// besideWords are words of a name, one of which says that the field takes no memory worth counting: positions, norms, tokens, routers,
+// besideWords are words of a name, one of which shows a field that takes no memory worth counting: positions, norms, tokens, routers,
 // scales, functions, training.
 var besideWords = words(`rope rotary yarn ntk theta alibi mscale position positions positional nope
 	norm norms layernorm rmsnorm rms eps epsilon ln
@@ -86,7 +86,7 @@ func (c *config) unreadFields() (changing, others string) {
 		switch parts := nameWords(name); {
 		case neverBeside[name]:
 			return name, ""
-		case c.text.read[name], fieldsOfRules[name], hasWord(parts, besideWords), ofTokens.MatchString(name), c.isEncoder(name):
+		case c.text.read[name], fieldsOfRules[name], hasWord(parts, besideWords), ofTokens.MatchString(name):
 		case !hasWord(parts, weightWords) && hasWord(parts, attentionWords):
 			return shortName(name), ""
 		default:
@@ -98,31 +98,6 @@ func (c *config) unreadFields() (changing, others string) {
 		rest = append(rest[:most], fmt.Sprintf("%d more", more))
 	}
 	return "", strings.Join(rest, ", ")
-}
-
-// stateField is a field with the size of states.
-func (c *config) stateField() string {
-	for _, name := range []string{"mamba_d_state", "ssm_state_size", "state_size", "mamba_num_heads", "mamba_n_heads", "linear_num_value_heads"} {
-		if c.text.has(name) {
-			return name
-		}
-	}
-	return ""
-}
-
-// isEncoder reports whether a field of a model without a part for text is an encoder, which towers counts.
-func (c *config) isEncoder(name string) bool {
-	t, ok := object{values: c.text.values, problems: new([]error)}.in(name)
-	return ok && c.encoder(t, 0, true) > 0
-}
-
-// readWeights marks the fields that the weights are computed from.
-func (c *config) readWeights(m *model) {
-	probe, before := *c, len(*c.text.problems)
-	probe.matrices(m)
-	_, _ = probe.dtypeBytes(&Run{})
-	probe.positions()
-	*c.text.problems = (*c.text.problems)[:before]
 }
 
 // nameWords are those of "use_qk_norm" and of "convBias".

@@ -174,3 +174,13 @@ func (c *config) window() int {
 	}
 	return c.get("sliding_window", "sliding_window_size")
 }
+
+// stateField is a field with the size of states.
+func (c *config) stateField() string {
+	for _, name := range []string{"mamba_d_state", "ssm_state_size", "state_size", "mamba_num_heads", "mamba_n_heads", "linear_num_value_heads"} {
+		if c.text.has(name) {
+			return name
+		}
+	}
+	return ""
+}

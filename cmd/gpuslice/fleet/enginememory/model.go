@@ -57,6 +57,20 @@ func (c *config) model() *model {
 	return m
 }
 
+// readWeights marks the fields that the weights are computed from.
+func (c *config) readWeights(m *model) {
+	probe, before := *c, len(*c.text.problems)
+	probe.matrices(m)
+	_, _ = probe.dtypeBytes(&Run{})
+	probe.positions()
+	for name := range c.text.values {
+		if c.isEncoder(name) {
+			c.text.read[name] = true
+		}
+	}
+	*c.text.problems = (*c.text.problems)[:before]
+}
+
 func (c *config) addLayers(m *model, kinds []kind) (unknown string) {
 	shared := c.text.int("num_kv_shared_layers")
 	for i, k := range kinds {

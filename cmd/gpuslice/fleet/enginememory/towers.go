@@ -92,3 +92,9 @@ func (c *config) encoder(t object, hidden int, mustHaveLayers bool) float64 {
 
 // gatedEncoders have a gate in their MLP.
 var gatedEncoders = words("qwen2_5_vl pixtral gemma4_vision")
+
+// isEncoder reports whether a field of a model without a part for text is an encoder, which towers counts.
+func (c *config) isEncoder(name string) bool {
+	t, ok := object{values: c.text.values, problems: new([]error)}.in(name)
+	return ok && c.encoder(t, 0, true) > 0
+}

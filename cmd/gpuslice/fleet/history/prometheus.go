@@ -85,7 +85,7 @@ func (p *Prometheus) addHeaders(all []string, throughAPIServer bool) error {
 	return nil
 }
 
-// get returns the body of the answer to a range query. A server that asks to wait is asked again.
+// get returns the body of the answer to a range query. A server that is too busy gets the query again.
 func (p *Prometheus) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
 	u := p.base.JoinPath("api/v1/query_range")
 	u.RawQuery = query.Encode()
@@ -127,7 +127,7 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// pauseOf is how long a server that has too much to do asks to wait: 429 of Mimir and VictoriaMetrics, 503 with Retry-After.
+// pauseOf is how long a server that has too much to do wants clients to wait: 429 of Mimir and VictoriaMetrics, 503 with Retry-After.
 func pauseOf(resp *http.Response) (pause time.Duration, busy bool) {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

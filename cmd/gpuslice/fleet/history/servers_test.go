@@ -106,12 +106,12 @@ func TestSmallerRanges(t *testing.T) {
 	}
 }
 
-// TestBusy waits for as long as a server with too much to do asks, some times.
+// TestBusy waits for as long as a server with too much to do requests, a few times.
 func TestBusy(t *testing.T) {
 	for _, c := range []struct {
 		status     int
 		retryAfter string
-		refusals   int
+		denials    int
 		waits      time.Duration
 		err        string
 	}{
@@ -124,7 +124,7 @@ func TestBusy(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.status, " ", c.retryAfter), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				began, left := time.Now(), c.refusals
+				began, left := time.Now(), c.denials
 				p := at(t, func(*http.Request) (*http.Response, error) {
 					if left--; left >= 0 {
 						resp, err := respond(c.status, "busy")

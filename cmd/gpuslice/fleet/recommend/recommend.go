@@ -29,7 +29,7 @@ that were killed for the memory of the host (at-risk, because their peaks were c
 through the API server (the right to list Services, and to get services/proxy), or at --prometheus. Where there is none, or with
 --from record, they come from the record that gpuslice's leader keeps of what agents report (the right to list ConfigMaps in
 gpuslice's namespace). Peaks in it are rounded up by at most 1.1%, and pods with several slices are left out.
-Workloads of several clusters behind one server are told apart by the label cluster; --prometheus-cluster selects one.
+Workloads of several clusters behind one server have a row each, by the label cluster; --prometheus-cluster selects one.
 Otherwise --from reads files: answers of /api/v1/query_range, one after the other,
 with the metric's name or in bytes; or CSV with the columns seconds or timestamp, memory_mib or memory_bytes, and pod, workload or
 container; and optionally namespace, device, and slice_mib or slice_bytes.
