@@ -99,10 +99,17 @@ func run(t *testing.T, c fakegpu.Config, rows string, change func(*exec.Cmd)) (s
 	if diff := cmp.Diff(out.String(), string(text)); diff != "" {
 		t.Errorf("printed (-), written (+):\n%s", diff)
 	}
+	results, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	states = map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if cells := strings.Split(line, " | "); len(cells) == 4 && strings.HasPrefix(line, "| ") {
 			states[strings.TrimPrefix(cells[0], "| ")] = cells[2]
+			if row := strings.Join(cells[:2], " | ") + " |"; !strings.Contains(string(results), row) {
+				t.Errorf("RESULTS.md lacks the row %q", row)
+			}
 		}
 	}
 	delete(states, "row")
@@ -265,6 +272,24 @@ func TestFalseSentences(t *testing.T) {
 				t.Errorf("exit code %d, %v", code, states)
 			}
 		})
+	}
+}
+
+// TestClaims: pages tell that no card was measured for as long as RESULTS.md does.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	says := func(file, words string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), words)
+	}
+	none := says("RESULTS.md", "No card has been measured.")
+	for _, page := range []string{"../../README.md", "../../deploy/COMPARISON.md"} {
+		if says(page, "not been measured on a GPU") != none {
+			t.Errorf("no card was measured: %t in RESULTS.md; %s does not agree", none, page)
+		}
 	}
 }
 
