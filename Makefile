@@ -75,7 +75,7 @@ test-race: ## the tests of webhook, guard, policies and cmd that need no cluster
 apiserver-packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'cluster[.]ForTest' certs cmd webhook)))
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run ./test/cluster/cmd/build -cert-manager -prometheus > /dev/null
-	GPUSLICE_TEST=apiserver go test -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./test/observability
+	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./test/observability
 	GPUSLICE_TEST=apiserver go test -count=1 -timeout 20m $(addprefix ./,$(apiserver-packages)) -run 'OnAPIServer$$'
 
 # The tests that webhook/THREATS.md names.
@@ -107,7 +107,9 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	GPUSLICE_TEST=node go test -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test -count=1 -timeout 20m -parallel 6 ./test/e2e -skip '^TestAgent'
 	GPUSLICE_TEST=node go test -count=1 -timeout 20m -parallel 4 ./test/e2e -run '^TestAgent'
-	GPUSLICE_TEST=node go test -count=1 -timeout 20m -p 2 ./test/chart ./test/dra ./test/observability ./test/cdi
+	GPUSLICE_TEST=node go test -count=1 -timeout 20m ./test/chart -run '^TestPages$$' & pages=$$!; \
+	GPUSLICE_TEST=node go test -count=1 -timeout 20m -p 2 ./test/chart ./test/dra ./test/observability ./test/cdi -skip '^TestPages$$' || failed=1; \
+	wait $$pages && test -z "$${failed:-}"
 
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
 	GPUSLICE_TEST=vm go test -count=1 -timeout 10m ./test/cgroupv2
