@@ -35,6 +35,7 @@ const (
 
 // TestAgentAmongLargePods: whoever may make pods can bind any number of them to a node. They count in no GPU quota and run nothing.
 func TestAgentAmongLargePods(t *testing.T) {
+	t.Parallel()
 	s := without(t, cluster.Options{}, "10-namespace.yaml")
 	if err := s.Namespace(t.Context(), "team-a", nil); err != nil {
 		t.Fatal(err)

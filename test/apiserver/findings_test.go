@@ -302,6 +302,7 @@ func resigned(t *testing.T, server *cluster.APIServer, pod string) {
 
 // TestDoctorToUninstall goes through the life of an installation on an API server of its own.
 func TestDoctorToUninstall(t *testing.T) {
+	t.Parallel()
 	t.Run("from the check of an installation to its removal", func(t *testing.T) {
 		need(t)
 		server, err := cluster.StartAPIServer(t.Context(), cluster.Options{Bin: programs.bin})

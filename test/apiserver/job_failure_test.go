@@ -24,6 +24,7 @@ import (
 // TestJobFailurePolicy has Kubernetes' Job controller judge the end of gpuslice's check by rules that were written for the program's
 // exit codes, and by the one that TROUBLESHOOTING.md adds. There is no kubelet: the test reports how containers end.
 func TestJobFailurePolicy(t *testing.T) {
+	t.Parallel()
 	need(t)
 	server := cluster.ForTest(t, cluster.Options{Bin: programs.bin, ControllerManager: true})
 	i, err := install.New(t.Context(), server, programs.webhook, t.TempDir())

@@ -171,7 +171,9 @@ func TestQuotaAfterOutage(t *testing.T) {
 	})
 }
 
+// TestLedgerRebuilt waits for a minute, in which the tests with servers of their own run: of those beside it, none may use the shared one.
 func TestLedgerRebuilt(t *testing.T) {
+	t.Parallel()
 	t.Run("a deleted ledger is rebuilt from the live pods", func(t *testing.T) {
 		i := need(t)
 		const ns = "quota-lost"
