@@ -34,7 +34,7 @@ func TestLeaseTaken(t *testing.T) {
 		if answered == 0 {
 			t.Error("no pod was judged while nobody led")
 		}
-		// The state comes from the process that was asked first: one that had ended would answer nothing.
+		// Only the process that started at first serves the state at this address.
 		if _, err := replica.State(t.Context()); err != nil || replica.PID() != pid {
 			t.Errorf("process %d has ended, %d runs: %v", pid, replica.PID(), err)
 		}
@@ -59,7 +59,7 @@ func (l *lab) takeLease(t *testing.T) {
 	})
 }
 
-// awaitLeader waits until the replica says that it leads, 1, or does not, 0.
+// awaitLeader waits until the replica reports whether it leads: 1 or 0.
 func (l *lab) awaitLeader(t *testing.T, leads float64) {
 	t.Helper()
 	eventually(t, time.Minute, "the replica notices who leads", func() string {
@@ -68,7 +68,7 @@ func (l *lab) awaitLeader(t *testing.T, leads float64) {
 			return err.Error()
 		}
 		if m.sum("leader_election_master_status") != leads {
-			return "it says otherwise"
+			return "it reports otherwise"
 		}
 		return ""
 	})
