@@ -81,10 +81,10 @@ func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (
 	view := View{Shown: make(map[string]bool)}
 	all := true // each namespace is tried, so that all watches start
 	for _, name := range namespaces {
-		w := c.watch(name)
+		w, soon := c.watch(name)
 		switch {
 		case w == nil:
-			all = false
+			all, view.Pending = false, view.Pending || soon
 		case !w.pods.addTo(&view, name, reservations):
 			all, view.Pending = false, view.Pending || w.pods.pending()
 		}
@@ -92,26 +92,27 @@ func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (
 	return view, all
 }
 
-// watch returns the watch of a namespace; nil: it has none. It starts one that is missing, or whose pods hold something else now.
-func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
+// watch returns the watch of a namespace; nil: it has none, or is soon to be started again. It starts one that is missing, or whose pods
+// hold something else now.
+func (c *ClusterWatcher) watch(namespace string) (w *namespaceWatch, soon bool) {
 	generation := c.Generation(namespace)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w, ok := c.watches[namespace]
 	switch {
 	case c.ctx == nil || !ok && len(c.watches) >= maxWatches: // the pods are listed instead
-		return nil
+		return nil, false
 	case ok && (w.generation == generation || !w.pods.dependsOnCluster()): // their holdings are still the same
 		w.asked = time.Now()
-		return w
+		return w, false
 	case ok && time.Since(w.started) < minWatchAge:
-		return nil // each start lists the pods: a cluster that changes on and on would do nothing else
+		return nil, true // each start lists the pods: a cluster that changes on and on would do nothing else
 	case ok:
 		w.cancel()
 	}
 	w = c.start(namespace, generation)
 	c.watches[namespace] = w
-	return w
+	return w, false
 }
 
 // start starts the watch of a namespace. The caller holds c.mu.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -152,7 +153,8 @@ func TestWatchedPods(t *testing.T) {
 	}
 }
 
-// TestViewOfNamespaces has one replica watch as many namespaces as it may, the second of them without a connection.
+// TestViewOfNamespaces has one replica watch as many namespaces as it may, the second of them without a connection, and the third with pods
+// that hold something else now.
 func TestViewOfNamespaces(t *testing.T) {
 	c := &ClusterWatcher{ctx: t.Context(), Generation: func(string) any { return 1 }, watches: map[string]*namespaceWatch{}}
 	for i := range maxWatches {
@@ -161,22 +163,25 @@ func TestViewOfNamespaces(t *testing.T) {
 		c.watches[strconv.Itoa(i)] = &namespaceWatch{pods: pods, generation: 1}
 	}
 	c.watches["1"].pods.broken()
+	c.watches["2"].generation, c.watches["2"].started, c.watches["2"].pods.unpromised = 0, time.Now(), 1
 	for name, tt := range map[string]struct {
 		namespaces []string
 		shown      int
 		all        bool
+		pending    bool
 	}{
-		"no namespace":              {nil, 0, true},
-		"one":                       {[]string{"0"}, 1, true},
-		"several":                   {[]string{"0", "2", "3"}, 3, true},
-		"one without a connection":  {[]string{"1"}, 0, false},
-		"others after it":           {[]string{"0", "1", "2"}, 2, false},
-		"more than are watched":     {[]string{"new", "0"}, 1, false},
-		"the last of more than may": {[]string{"0", "new"}, 1, false},
+		"no namespace":                         {nil, 0, true, false},
+		"one":                                  {[]string{"0"}, 1, true, false},
+		"several":                              {[]string{"0", "4", "3"}, 3, true, false},
+		"one without a connection":             {[]string{"1"}, 0, false, true},
+		"others after it":                      {[]string{"0", "1", "3"}, 2, false, true},
+		"more than are watched":                {[]string{"new", "0"}, 1, false, false},
+		"the last of more than may":            {[]string{"0", "new"}, 1, false, false},
+		"one that is soon to be watched again": {[]string{"2", "0"}, 1, false, true},
 	} {
 		v, all := c.View(tt.namespaces, nil)
-		if len(v.Namespaces) != tt.shown || all != tt.all || len(c.watches) != maxWatches {
-			t.Errorf("%s: shown %v, all %v; %d watches", name, v.Namespaces, all, len(c.watches))
+		if len(v.Namespaces) != tt.shown || all != tt.all || v.Pending != tt.pending || len(c.watches) != maxWatches {
+			t.Errorf("%s: shown %v, all %v, pending %v; %d watches", name, v.Namespaces, all, v.Pending, len(c.watches))
 		}
 	}
 }
