@@ -20,7 +20,9 @@
 //	review       the contract between a server and its handlers
 //	pods         the handlers of pods and of pod templates
 //	policydocs   the handler of policies
-//	cluster      the Watcher and its Snapshot
+//	cluster      the Snapshot of policies and pools that decisions read
+//	watcher      the informers that keep it up to date
+//	operator     the GPU Operator's settings
 //	budgets      the charge of a new pod, and its budget
 //	metrics      the counts of a replica
 //

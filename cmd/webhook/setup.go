@@ -12,12 +12,12 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/admission/budgets"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/pods"
 	"github.com/gpuslice/gpuslice/webhook/admission/policydocs"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
 	"github.com/gpuslice/gpuslice/webhook/admission/server"
+	"github.com/gpuslice/gpuslice/webhook/admission/watcher"
 	"github.com/gpuslice/gpuslice/webhook/clock"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/keys"
@@ -35,7 +35,7 @@ type Setup struct {
 
 	clock        *clock.Clock
 	client       kubernetes.Interface
-	cluster      *cluster.Watcher
+	cluster      *watcher.Watcher
 	budgets      *budgets.Budgets
 	keys         *keys.Keyring
 	certificate  certs.Source
@@ -76,7 +76,7 @@ func (s *Setup) makeCluster() (err error) {
 	if err != nil {
 		return err
 	}
-	s.cluster, err = cluster.NewWatcher(cluster.Options{
+	s.cluster, err = watcher.New(watcher.Options{
 		Client: s.client, Objects: objects, Namespace: s.options.Namespace, Guard: s.options.guard(),
 		Metrics: s.metrics, Log: s.log.WithName("cluster"),
 	})

@@ -3,6 +3,7 @@ package pools
 import (
 	"strings"
 	"testing"
+	"testing/quick"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -93,5 +94,25 @@ func TestGranularSum(t *testing.T) {
 				t.Fatalf("%d parts of %s: %s each, %s usable, %s kept free", replicas, total, p.Granule(), p.Usable(), p.Reserve)
 			}
 		}
+	}
+}
+
+// TestUnits: parts hold the slice, no part is idle, and a larger slice takes no fewer.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	units := func(granule, slice quantity.MiB) int64 {
+		p := Pool{Strategy: "time-slicing", Granular: true, DeviceMemory: granule * 4096, Replicas: 4096}
+		if p.Granule() != granule || p.Held(slice) != quantity.MiB(p.Units(slice))*granule {
+			t.Errorf("parts of %s, %s held", p.Granule(), p.Held(slice))
+		}
+		return p.Units(slice)
+	}
+	holds := func(granule, slice, more uint16) bool {
+		g, a := quantity.MiB(granule)+1, quantity.MiB(slice)+1
+		n := units(g, a)
+		return quantity.MiB(n)*g >= a && quantity.MiB(n-1)*g < a && n <= units(g, a+quantity.MiB(more))
+	}
+	if err := quick.Check(holds, &quick.Config{MaxCount: 20000}); err != nil {
+		t.Error(err)
 	}
 }

@@ -108,6 +108,27 @@ func (p *Pool) Granule() quantity.MiB {
 	return p.Usable() / quantity.MiB(max(p.Replicas, 1))
 }
 
+// Held is the memory of a device that a slice takes of the pool: its parts of a granular pool, its own size as a claim, or the one size
+// that there is. It may be larger than Usable, where the slice does not fit. 0: unknown.
+func (p *Pool) Held(slice quantity.MiB) quantity.MiB {
+	switch {
+	case p.Sharing().Claims:
+		return slice
+	case p.Granular:
+		return quantity.MiB(p.Units(slice)) * p.Granule()
+	}
+	return p.Usable()
+}
+
+// Units is how many units of the pool's resource a slice takes: as many parts as it needs of a granular pool, and one elsewhere.
+func (p *Pool) Units(slice quantity.MiB) int64 {
+	granule := p.Granule()
+	if granule == 0 {
+		return 1
+	}
+	return int64(max((slice+granule-1)/granule, 1))
+}
+
 // Burst is the most that a container may reach on the pool while nobody else needs it: DeviceMemory - Reserve, or the instance.
 // 0: unknown.
 func (p *Pool) Burst() quantity.MiB {

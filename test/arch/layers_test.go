@@ -65,6 +65,7 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/governed",
 	},
 	{
+		"webhook/admission/operator",
 		"webhook/admission/review",
 		"webhook/clock",
 		"webhook/events",
@@ -96,6 +97,7 @@ var webhookLayers = layers{"webhook", [][]string{
 		"webhook/admission/cluster",
 		"webhook/admission/server",
 	},
+	{"webhook/admission/watcher"},
 	{
 		"webhook/admission/budgets",
 		"webhook/admission/policydocs",

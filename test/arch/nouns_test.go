@@ -21,7 +21,7 @@ const (
 // TestInput holds that an Input is built whole, by those that know a cluster: whoever needs a part of it calls a function of the noun.
 func TestInput(t *testing.T) {
 	tr := sourceTree(t)
-	builders := []string{"policies", "webhook/admission/cluster", "cmd/client/clusters"}
+	builders := []string{"policies", "webhook/admission/cluster", "webhook/admission/watcher", "cmd/client/clusters"}
 	for _, s := range tr.sources {
 		if s.isTest() || strings.HasPrefix(s.path, "test/") || slices.Contains(builders, path.Dir(s.path)) {
 			continue

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/operator"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 )
 
@@ -168,11 +169,11 @@ func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.
 	if err != nil {
 		return pools.Runtimes{}, err
 	}
-	operator, err := cluster.ReadOperator(ctx, objects)
+	found, err := operator.Read(ctx, objects)
 	if err != nil {
 		return pools.Runtimes{}, err
 	}
-	return pools.RuntimesOf(classes, operator), nil
+	return pools.RuntimesOf(classes, found), nil
 }
 
 // Deployment returns that of the webhook; nil: there is none.

@@ -179,22 +179,22 @@ func (e *FitError) moreSpecific(than *FitError) bool {
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
 func wasteOf(p placed) quantity.MiB {
-	if p.size.granule > 0 {
-		return quantity.MiB(p.units())*p.size.granule - p.size.slice
-	}
-	if usable := p.pool.Usable(); usable > 0 {
+	usable := p.pool.Usable()
+	switch {
+	case usable == 0:
+		return quantity.MaxMemory
+	case p.pool.Sharing().Claims: // a claim wastes nothing, and small devices are to be filled first
 		return usable - min(p.size.slice, usable)
 	}
-	return quantity.MaxMemory
+	return max(p.pool.Held(p.size.slice)-p.size.slice, 0)
 }
 
 // units is how many of the pool's resource the container requests.
 func (p *placed) units() int64 {
-	g := p.size.granule
-	if g == 0 {
+	if p.size.granule == 0 {
 		return p.request.GPUs
 	}
-	return int64(max((p.size.slice+g-1)/g, 1))
+	return p.pool.Units(p.size.slice)
 }
 
 // pool is the pool that stands for the candidate: its first container's.

@@ -16,19 +16,20 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
+	"github.com/gpuslice/gpuslice/webhook/admission/watcher"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 // Budgets are those of a cluster's namespaces. They are recomputed when policies or namespaces change.
 type Budgets struct {
-	cluster *cluster.Watcher
+	cluster *watcher.Watcher
 
 	mu   sync.Mutex
 	last policyBudgets
 }
 
 // NewBudgets makes the budgets of a cluster.
-func NewBudgets(watcher *cluster.Watcher) *Budgets { return &Budgets{cluster: watcher} }
+func NewBudgets(cluster *watcher.Watcher) *Budgets { return &Budgets{cluster: cluster} }
 
 // policyBudgets are the budgets that policies make of a cluster's namespaces, by key.
 type policyBudgets struct {

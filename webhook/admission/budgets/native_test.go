@@ -22,8 +22,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/clustertest"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/watcher"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
@@ -44,9 +44,9 @@ func (l *ledgerStub) Reserve(_ context.Context, r ledger.Request) ledger.Answer 
 func (l *ledgerStub) Read(context.Context, string) (ledger.State, error) { return l.state, l.err }
 
 // start watches a cluster in a synctest bubble until end is called.
-func start(t *testing.T, client *fake.Clientset) (w *cluster.Watcher, end func()) {
+func start(t *testing.T, client *fake.Clientset) (w *watcher.Watcher, end func()) {
 	t.Helper()
-	w, err := cluster.NewWatcher(cluster.Options{Client: client, Namespace: api.SystemNamespace,
+	w, err := watcher.New(watcher.Options{Client: client, Namespace: api.SystemNamespace,
 		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

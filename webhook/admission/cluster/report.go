@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
@@ -42,20 +39,6 @@ type TenantState struct {
 	Notes           []string `json:"notes,omitempty"`           // why it is not followed, or not in all
 }
 
-// StateReport reports the latest snapshot, and the ResourceQuotas.
-func (w *Watcher) StateReport() StateReport {
-	snapshot := w.snapshot.Load()
-	if snapshot == nil {
-		return StateReport{}
-	}
-	report := snapshot.StateReport()
-	for _, namespace := range slices.Sorted(maps.Keys(snapshot.tenants)) {
-		report.Tenants = append(report.Tenants, snapshot.tenantState(w.namespaces.cached(namespace)))
-	}
-	report.ResourceQuotas = w.QuotaStatuses()
-	return report
-}
-
 // StateReport reports the documents and pools of the snapshot.
 func (s *Snapshot) StateReport() StateReport {
 	report := StateReport{Pools: s.pools, Nodes: s.nodes, Runtimes: s.runtimes, GuardFailures: s.failures}
@@ -72,8 +55,8 @@ func (s *Snapshot) StateReport() StateReport {
 	return report
 }
 
-// tenantState reports the result of a namespace's own document.
-func (s *Snapshot) tenantState(ns api.Namespace) TenantState {
+// TenantState reports the result of a namespace's own document.
+func (s *Snapshot) TenantState(ns api.Namespace) TenantState {
 	own, in := s.tenants[ns.Name], s.Input(ns)
 	t := TenantState{Name: own.Name, ResourceVersion: own.object.ResourceVersion, Notes: in.TenantNotes}
 	if in.Policy != nil {

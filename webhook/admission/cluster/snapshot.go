@@ -1,3 +1,5 @@
+// Package cluster holds the inputs of decisions beside the pod, as one immutable Snapshot: policies, pools and what is known of them.
+// It is pure: package watcher follows the objects of a cluster, and the command line reads them once.
 package cluster
 
 import (
@@ -26,7 +28,7 @@ type Snapshot struct {
 	// governs: one of them may have been meant, and a broken policy never means "no limits".
 	unplaced  error
 	documents []document         // that it was made of
-	tenants   map[string]*tenant // tenants' own documents, by namespace
+	tenants   map[string]*Tenant // tenants' own documents, by namespace
 	pools     []pools.Pool
 	places    func() map[place]string // of the pools, made at first use
 	nodes     int
@@ -42,7 +44,7 @@ type origin struct{ _ byte }
 // generation identifies the inputs of decisions about pods of one namespace.
 type generation struct {
 	origin *origin
-	tenant *tenant
+	tenant *Tenant
 }
 
 // Generation returns a value that changes with the inputs of decisions about a namespace's pods: another tenant's
@@ -61,19 +63,39 @@ type Objects struct {
 	Runtimes pools.Runtimes
 }
 
-// ReadSnapshot is the snapshot of a replica that starts now. It is for tools that read once the objects that a Watcher
-// watches.
+// ReadSnapshot is the snapshot of a replica that starts now.
 func ReadSnapshot(from Objects) *Snapshot {
-	var data map[string]string
-	if from.State != nil {
-		data = from.State.Data
-	}
-	saved, now := decodeState(data), time.Now()
-	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).
-		withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}).
-		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
+	s, _ := Next(nil, from, LastGood(from.State), time.Now())
+	return s
 }
+
+// Next is the snapshot that follows before (nil: it is a replica's first), and the tenants' documents that are new. Documents that
+// cannot be used have their last good versions, of good.
+func Next(before *Snapshot, from Objects, good map[string]GoodPolicy, now time.Time) (next *Snapshot, changed []*Tenant) {
+	known := pools.Known{Now: now}
+	var tenants map[string]*Tenant
+	if before != nil {
+		tenants, known.Before = before.tenants, before.pools
+	}
+	if from.State != nil {
+		known.Saved = decodeState(from.State.Data).Pools
+	}
+	tenants, changed = readTenants(from.Tenants, tenants)
+	next = newSnapshot(readDocuments(from.Policies, good)).withPools(from.Source, known)
+	next.tenants, next.guard, next.runtimes = tenants, from.Guard, from.Runtimes
+	next.failures = guardaccess.Of(from.State).Current(now)
+	return next, changed
+}
+
+// WithTenants is s with tenants' own documents, and those of them that s does not have.
+func (s *Snapshot) WithTenants(documents []*corev1.ConfigMap) (next *Snapshot, changed []*Tenant) {
+	out := *s
+	out.tenants, changed = readTenants(documents, s.tenants)
+	return &out, changed
+}
+
+// Tenants are the tenants' own documents, by namespace. Callers must not change them.
+func (s *Snapshot) Tenants() map[string]*Tenant { return s.tenants }
 
 // withPools is s with device classes, the pools that the source has, and those known from before.
 func (s *Snapshot) withPools(source pools.Source, known pools.Known) *Snapshot {
@@ -83,23 +105,9 @@ func (s *Snapshot) withPools(source pools.Source, known pools.Known) *Snapshot {
 	return &out
 }
 
-// withGuard is s with the facts about the guard: its settings, how it can reach the driver, and where it could not.
-func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes, failures guardaccess.Failures) *Snapshot {
-	out := *s
-	out.guard, out.runtimes, out.failures = guard, runtimes, failures
-	return &out
-}
-
-// withTenants is s with tenants' own documents, by namespace.
-func (s *Snapshot) withTenants(tenants map[string]*tenant) *Snapshot {
-	out := *s
-	out.tenants = tenants
-	return &out
-}
-
-// extendedNames are the names outside of NVIDIA's by which device classes of GPUs, or of devices that a policy takes
+// ExtendedNames are the names outside of NVIDIA's by which device classes of GPUs, or of devices that a policy takes
 // for GPUs, may be requested.
-func (s *Snapshot) extendedNames() (names []string) {
+func (s *Snapshot) ExtendedNames() (names []string) {
 	for _, policy := range s.PoliciesWithout("") {
 		if !policy.Off() {
 			names = append(names, accounting.DeviceClasses{Policy: policy, Pools: s.pools, Classes: s.classes}.ExtendedNames()...)
@@ -150,7 +158,7 @@ func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete,
 		Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
-	if _, unread := ns.Labels[labelsNotRead]; unread {
+	if _, unread := ns.Labels[LabelsNotRead]; unread {
 		err = errLabelsNotRead
 	}
 	switch {
@@ -166,8 +174,8 @@ func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	return in
 }
 
-// ages reports whether something ends by time: remembered pools, and reports of guards.
-func (s *Snapshot) ages() bool {
+// Ages reports whether something ends by time: remembered pools, and reports of guards.
+func (s *Snapshot) Ages() bool {
 	return len(s.failures) > 0 || slices.ContainsFunc(s.pools, func(p pools.Pool) bool { return p.Remembered() })
 }
 

@@ -39,24 +39,24 @@ type GoodPolicy struct {
 	Text    string
 }
 
-// state outlives a replica.
-type state struct {
-	policies map[string]GoodPolicy // by the ConfigMap's name
-	pools    []pools.Pool          // derived from nodes, now or earlier
+// State outlives a replica.
+type State struct {
+	Policies map[string]GoodPolicy // by the ConfigMap's name
+	Pools    []pools.Pool          // derived from nodes, now or earlier
 }
 
 // decodeState reads the ConfigMap's data. Unreadable parts are left out: the next write replaces them.
-func decodeState(data map[string]string) state {
-	var s state
+func decodeState(data map[string]string) State {
+	var s State
 	var versions map[string]string
 	_ = json.Unmarshal([]byte(data[keyVersions]), &versions) // unknown versions count as the oldest
-	if json.Unmarshal([]byte(data[keyPools]), &s.pools) != nil {
-		s.pools = nil
+	if json.Unmarshal([]byte(data[keyPools]), &s.Pools) != nil {
+		s.Pools = nil
 	}
-	s.policies = map[string]GoodPolicy{}
+	s.Policies = map[string]GoodPolicy{}
 	for key, text := range data {
 		if name, ok := strings.CutPrefix(key, keyPolicy); ok {
-			s.policies[name] = GoodPolicy{Version: versions[name], Text: text}
+			s.Policies[name] = GoodPolicy{Version: versions[name], Text: text}
 		}
 	}
 	return s
@@ -67,16 +67,16 @@ func LastGood(saved *corev1.ConfigMap) map[string]GoodPolicy {
 	if saved == nil {
 		return nil
 	}
-	return decodeState(saved.Data).policies
+	return decodeState(saved.Data).Policies
 }
 
-// encode prints s as the ConfigMap's data, always in the same way. An error names the parts that found no room; the
+// Encode prints s as the ConfigMap's data, always in the same way. An error names the parts that found no room; the
 // rest is there.
-func (s state) encode() (map[string]string, error) {
+func (s State) Encode() (map[string]string, error) {
 	data, versions, size := map[string]string{}, map[string]string{}, 0
 	var left []string
-	for _, name := range slices.Sorted(maps.Keys(s.policies)) {
-		good := s.policies[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Policies)) {
+		good := s.Policies[name]
 		if size+len(good.Text) > maxStatePolicies || len(keyPolicy+name) > 253 {
 			left = append(left, name)
 			continue
@@ -89,7 +89,7 @@ func (s state) encode() (map[string]string, error) {
 		return nil, fmt.Errorf("encode versions: %w", err)
 	}
 	data[keyVersions] = string(text)
-	if text, err = json.Marshal(s.pools); err != nil {
+	if text, err = json.Marshal(s.Pools); err != nil {
 		return nil, fmt.Errorf("encode pools: %w", err)
 	}
 	if data[keyPools] = string(text); len(text) > maxPoolsText {
@@ -102,8 +102,8 @@ func (s state) encode() (map[string]string, error) {
 	return data, nil
 }
 
-// newest joins the last good policies of two states; of each policy the newer version stays.
-func newest(a, b map[string]GoodPolicy) map[string]GoodPolicy {
+// Newest joins the last good policies of two states; of each policy the newer version stays.
+func Newest(a, b map[string]GoodPolicy) map[string]GoodPolicy {
 	out := map[string]GoodPolicy{}
 	maps.Copy(out, a)
 	for name, theirs := range b {
@@ -140,8 +140,9 @@ func newer(a, b string) bool {
 	return order > 0
 }
 
-// worthSaving are the pools that no policy declares.
-func worthSaving(all []pools.Pool) []pools.Pool {
-	kept := slices.DeleteFunc(slices.Clone(all), func(p pools.Pool) bool { return p.Declared })
-	return kept[:min(len(kept), maxPools)]
+// State is what must survive the replica: the last good policies after those in good, as of documents that were read at resourceVersion
+// seen, and the pools that no policy declares.
+func (s *Snapshot) State(good map[string]GoodPolicy, seen string) State {
+	kept := slices.DeleteFunc(slices.Clone(s.pools), func(p pools.Pool) bool { return p.Declared })
+	return State{Policies: advance(good, s.documents, seen), Pools: kept[:min(len(kept), maxPools)]}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// tenant is a tenant's own document in a snapshot.
+// Tenant is a tenant's own document in a snapshot.
 //
 // A broken one keeps no last good version: it only ever tightens, so the authority's policy is safe without it, and
 // replicas that remember different versions would judge the same pod differently. To agree they would have to store
 // tenants' documents, and a thousand namespaces of hostile ones do not fit into one ConfigMap.
-type tenant struct {
+type Tenant struct {
 	config.TenantDocument
 	object    *corev1.ConfigMap // that it was read from; informers replace objects and never change them
 	effective atomic.Pointer[tightened]
@@ -27,7 +27,7 @@ type tightened struct {
 
 // effectivePolicy is the authority's policy as the document tightens it. It is worked out once for each version of both,
 // not for each pod.
-func (t *tenant) effectivePolicy(authority *config.Policy) *tightened {
+func (t *Tenant) effectivePolicy(authority *config.Policy) *tightened {
 	if e := t.effective.Load(); e != nil && e.authority == authority {
 		return e
 	}
@@ -39,12 +39,12 @@ func (t *tenant) effectivePolicy(authority *config.Policy) *tightened {
 
 // readTenants understands the tenants' own documents, by namespace. Those that have not changed since before are taken
 // from there: one tenant that writes often costs one document each time.
-func readTenants(maps []*corev1.ConfigMap, before map[string]*tenant) (tenants map[string]*tenant, changed []*tenant) {
-	tenants = make(map[string]*tenant, len(maps))
+func readTenants(maps []*corev1.ConfigMap, before map[string]*Tenant) (tenants map[string]*Tenant, changed []*Tenant) {
+	tenants = make(map[string]*Tenant, len(maps))
 	for _, m := range maps {
 		own := before[m.Namespace]
 		if own == nil || own.object != m {
-			own = &tenant{TenantDocument: config.ReadTenantDocument(m), object: m}
+			own = &Tenant{TenantDocument: config.ReadTenantDocument(m), object: m}
 			changed = append(changed, own)
 		}
 		tenants[m.Namespace] = own

@@ -34,7 +34,7 @@ const (
 	handlerTemplate     = "templates"
 )
 
-// Source returns the inputs of decisions beside the pod: *cluster.Watcher.
+// Source returns the inputs of decisions beside the pod: *watcher.Watcher.
 type Source interface {
 	// Input returns everything but the pod for a namespace: its labels, its policy, and the pools. An error means that
 	// the namespace cannot be read now; a broken policy is not an error but the Input's PolicyError.

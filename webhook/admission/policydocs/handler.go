@@ -24,6 +24,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
+	"github.com/gpuslice/gpuslice/webhook/admission/watcher"
 )
 
 const (
@@ -36,14 +37,14 @@ const (
 // about valid settings that are probably mistakes. It is the first line only: a policy that was written while it was
 // down is checked by the same rules when it is read.
 type Handler struct {
-	cluster *cluster.Watcher
+	cluster *watcher.Watcher
 	system  string // the namespace of the authority's policies
 	metrics *metrics.Metrics
 }
 
 // New makes the handler for the policies of a cluster, whose authority writes in the namespace system.
-func New(watcher *cluster.Watcher, system string, counters *metrics.Metrics) *Handler {
-	return &Handler{cluster: watcher, system: system, metrics: counters}
+func New(cluster *watcher.Watcher, system string, counters *metrics.Metrics) *Handler {
+	return &Handler{cluster: cluster, system: system, metrics: counters}
 }
 
 // findings are the problems of a write.

@@ -17,16 +17,16 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/clustertest"
-	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
+	"github.com/gpuslice/gpuslice/webhook/admission/watcher"
 )
 
 const system = api.SystemNamespace
 
-func newWatcher(t *testing.T, objects ...runtime.Object) *cluster.Watcher {
+func newWatcher(t *testing.T, objects ...runtime.Object) *watcher.Watcher {
 	t.Helper()
-	w, err := cluster.NewWatcher(cluster.Options{Client: fake.NewClientset(objects...), Namespace: system,
+	w, err := watcher.New(watcher.Options{Client: fake.NewClientset(objects...), Namespace: system,
 		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

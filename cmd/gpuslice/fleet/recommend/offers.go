@@ -62,18 +62,15 @@ func (o offers) fit(size, device api.MiB) (given api.MiB, pool string) {
 	return given, pool
 }
 
-// give is the least that a pool gives for a size: a claim of it, some parts of a device, or the one size that it has.
+// give is the least that a pool gives for a size; 0: it gives less.
 func give(p *pools.Pool, size api.MiB) api.MiB {
 	switch most := p.Usable(); {
 	case size > most:
 		return 0
 	case p.Sharing().Claims:
 		return min(roundUp(size, granule), most)
-	case p.Granule() > 0:
-		return roundUp(size, p.Granule())
-	default:
-		return most
 	}
+	return p.Held(size)
 }
 
 func roundUp(size, step api.MiB) api.MiB { return (size + step - 1) / step * step }

@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"net/http"
@@ -33,7 +33,7 @@ type replica struct {
 
 func newWatcher(t *testing.T, client *fake.Clientset) *Watcher {
 	t.Helper()
-	w, err := NewWatcher(Options{Client: client, Namespace: system, Metrics: metrics.New("test"), Log: logr.Discard()})
+	w, err := New(Options{Client: client, Namespace: system, Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

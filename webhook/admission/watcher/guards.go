@@ -1,7 +1,6 @@
-package cluster
+package watcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -38,31 +38,23 @@ func (w *Watcher) SaveGuardFailures(ctx context.Context, failures guardaccess.Fa
 		return nil // the informer is behind: its copy is compared again soon
 	}
 	if err != nil {
-		return fmt.Errorf("save failures of guards in ConfigMap %s: %w", StateName, err)
+		return fmt.Errorf("save failures of guards in ConfigMap %s: %w", cluster.StateName, err)
 	}
 	return nil
 }
 
-// PoolOf is the name of the pool in which a node offers a resource; "": there is none.
+// PoolOf is Snapshot's.
 func (w *Watcher) PoolOf(node, resource string) string {
-	snapshot := w.snapshot.Load()
-	if snapshot == nil {
-		return ""
+	if s := w.snapshot.Load(); s != nil {
+		return s.PoolOf(node, resource)
 	}
-	return snapshot.places()[place{node, resource}]
+	return ""
 }
 
-// DeviceOf is the memory of a GPU, in MiB, of the pool in which a node offers a resource, or of the pool that was planned where that is
-// none; 0: it is not known.
+// DeviceOf is Snapshot's.
 func (w *Watcher) DeviceOf(node, resource, planned string) int64 {
-	snapshot, name := w.snapshot.Load(), cmp.Or(w.PoolOf(node, resource), planned)
-	if snapshot == nil {
-		return 0
-	}
-	for i := range snapshot.pools {
-		if snapshot.pools[i].Name == name {
-			return int64(snapshot.pools[i].DeviceMemory)
-		}
+	if s := w.snapshot.Load(); s != nil {
+		return s.DeviceOf(node, resource, planned)
 	}
 	return 0
 }

@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
@@ -42,9 +43,9 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
 		tenants: configMaps(metav1.NamespaceAll, named(api.TenantPolicyName),
 			bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
-		state: configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
+		state: configMaps(options.Namespace, named(cluster.StateName), bounded.Kept{Name: "state", Of: slim}),
 		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
-			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: maxNamespaces, Full: full},
+			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: cluster.MaxNamespaces, Full: full},
 			cache.Indexers{}),
 		nodes: bounded.From(client, client.CoreV1().Nodes(), nil).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
 		classes: bounded.From(client, client.NodeV1().RuntimeClasses(), nil).

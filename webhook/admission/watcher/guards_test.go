@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"testing"
@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/clustertest"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -79,8 +81,8 @@ func TestGuardFailures(t *testing.T) {
 			if err := leader.SaveGuardFailures(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			state, err := client.CoreV1().ConfigMaps(system).Get(t.Context(), StateName, metav1.GetOptions{})
-			if err != nil || len(state.Annotations) > 0 || state.Data[keyPools] == "" {
+			state, err := client.CoreV1().ConfigMaps(system).Get(t.Context(), cluster.StateName, metav1.GetOptions{})
+			if err != nil || len(state.Annotations) > 0 || state.Data["pools.json"] == "" {
 				t.Errorf("after they were ended: %v, %+v", err, state)
 			}
 		})
@@ -111,8 +113,8 @@ func TestGuardFailures(t *testing.T) {
 		state := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failed("team-b", "team-c").Encode()}},
 		}
-		s := ReadSnapshot(Objects{State: state, Source: pools.Source{Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}}})
-		if offered := s.poolsFor("team-a"); offered[0].GuardFailures["env"] == "" || s.pools[0].GuardFailures != nil {
+		s := cluster.ReadSnapshot(cluster.Objects{State: state, Source: pools.Source{Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}}})
+		if offered := s.AuthorityInput(api.Namespace{Name: "team-a"}).Pools; offered[0].GuardFailures["env"] == "" || s.Pools()[0].GuardFailures != nil {
 			t.Errorf("read %+v", offered[0].GuardFailures)
 		}
 	})

@@ -1,6 +1,6 @@
-// Package cluster holds the inputs of decisions beside the pod: policies, pools, namespaces and ResourceQuotas. A
-// Watcher follows them in a cluster and keeps them as one immutable Snapshot.
-package cluster
+// Package watcher follows the inputs of decisions beside the pod in a cluster: policies, nodes, namespaces and ResourceQuotas. It keeps
+// the latest cluster.Snapshot of them.
+package watcher
 
 import (
 	"context"
@@ -21,8 +21,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
-	"github.com/gpuslice/gpuslice/webhook/guardaccess"
+	"github.com/gpuslice/gpuslice/webhook/admission/operator"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
@@ -57,20 +58,20 @@ type Watcher struct {
 	namespaces *Namespaces
 	state      stateStore
 	quotas     *nativequota.Quotas
-	operator   operatorReader
+	operator   *operator.Reader
 	problems   problemLog
 
-	snapshot       atomic.Pointer[Snapshot]
+	snapshot       atomic.Pointer[cluster.Snapshot]
 	changed        chan struct{}
 	nodesChanged   chan struct{} // nodes, or the ResourceSlices of drivers
 	tenantsChanged chan struct{}
 
 	// Of Run's goroutine.
-	lastGood map[string]GoodPolicy // saved or not
+	lastGood map[string]cluster.GoodPolicy // saved or not
 }
 
-// NewWatcher prepares a Watcher.
-func NewWatcher(options Options) (*Watcher, error) {
+// New prepares a Watcher.
+func New(options Options) (*Watcher, error) {
 	w := &Watcher{
 		options: options, changed: make(chan struct{}, 1), nodesChanged: make(chan struct{}, 1), tenantsChanged: make(chan struct{}, 1),
 		problems: problemLog{metrics: options.Metrics, log: options.Log},
@@ -80,7 +81,7 @@ func NewWatcher(options Options) (*Watcher, error) {
 	if w.informers, err = newInformers(options, waker(w.changed), waker(w.nodesChanged), waker(w.tenantsChanged)); err != nil {
 		return nil, err
 	}
-	w.operator = operatorReader{objects: options.Objects, changed: waker(w.changed), log: options.Log}
+	w.operator = &operator.Reader{Objects: options.Objects, Changed: waker(w.changed), Log: options.Log}
 	if w.claims, err = newClaimReader(options.Client, options.Log, waker(w.nodesChanged)); err != nil {
 		return nil, err
 	}
@@ -104,12 +105,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
 	all := slices.Concat(w.informers.all(), []cache.SharedIndexInformer{w.quotas.Informer()}, w.claims.served(ctx))
-	synced := []cache.InformerSynced{w.operator.asked}
+	synced := []cache.InformerSynced{w.operator.Asked}
 	for _, informer := range all {
 		synced = append(synced, informer.HasSynced)
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
-	informers.Go(func() { w.operator.run(ctx) })
+	informers.Go(func() { w.operator.Run(ctx) })
 	informers.Go(func() { w.claims.awaitServed(ctx, discoveryPeriod) })
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
@@ -121,7 +122,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.options.Metrics.CountUnsaved()
 			w.options.Log.Error(err, "state not saved", "retryAfter", saveRetry.String())
 			retry = time.After(saveRetry)
-		} else if w.snapshot.Load().ages() {
+		} else if w.snapshot.Load().Ages() {
 			retry = time.After(ageEvery)
 		}
 		if !w.awaitChange(ctx, retry, time.After(min(nodesRest*time.Since(started), maxNodesRest))) {
@@ -148,8 +149,9 @@ func (w *Watcher) awaitChange(ctx context.Context, retry, rested <-chan time.Tim
 		case <-nodesChanged:
 			return true
 		case <-w.tenantsChanged:
-			before := w.snapshot.Load()
-			w.snapshot.Store(before.withTenants(w.readTenants(before.tenants)))
+			next, changed := w.snapshot.Load().WithTenants(w.tenants())
+			w.snapshot.Store(next)
+			w.problems.reportTenants(next.Tenants(), changed)
 		}
 	}
 }
@@ -168,40 +170,33 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	var nodes []*corev1.Node
 	forEach(w.informers.nodes, func(n *corev1.Node) { nodes = append(nodes, n) })
 
-	saved, now := w.state.load(), time.Now()
-	good := newest(saved.policies, w.lastGood)
-	documents := readDocuments(maps, good)
-	var tenants map[string]*tenant
-	known := pools.Known{Saved: saved.pools, Now: now}
-	if before := w.snapshot.Load(); before != nil {
-		tenants, known.Before = before.tenants, before.pools
-	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known).
-		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now))
+	from := cluster.Objects{Policies: maps, Tenants: w.tenants(), State: w.state.configMap(), Source: w.claims.source(nodes),
+		Guard: w.options.Guard, Runtimes: w.runtimes()}
+	good := cluster.Newest(cluster.LastGood(from.State), w.lastGood)
+	snapshot, changed := cluster.Next(w.snapshot.Load(), from, good, time.Now())
 	w.snapshot.Store(snapshot)
-	w.lastGood = advance(good, documents, seen)
-	w.problems.report(snapshot)
-	return w.state.save(ctx, state{policies: w.lastGood, pools: worthSaving(snapshot.pools)})
+	w.problems.reportTenants(snapshot.Tenants(), changed)
+	w.problems.report(snapshot.StateReport())
+	wanted := snapshot.State(good, seen)
+	w.lastGood = wanted.Policies
+	return w.state.save(ctx, wanted)
 }
 
 // runtimes are the facts in the caches about how a guard can reach the driver.
 func (w *Watcher) runtimes() pools.Runtimes {
 	var classes []*nodev1.RuntimeClass
 	forEach(w.informers.classes, func(c *nodev1.RuntimeClass) { classes = append(classes, c) })
-	return pools.RuntimesOf(classes, w.operator.latest())
+	return pools.RuntimesOf(classes, w.operator.Latest())
 }
 
-// readTenants reads changed documents of tenants.
-func (w *Watcher) readTenants(before map[string]*tenant) map[string]*tenant {
-	var maps []*corev1.ConfigMap
+// tenants are the ConfigMaps in the cache that are tenants' own documents.
+func (w *Watcher) tenants() (maps []*corev1.ConfigMap) {
 	forEach(w.informers.tenants, func(m *corev1.ConfigMap) {
 		if place, _ := config.PlaceOf(m, w.options.Namespace); place.Tenant {
 			maps = append(maps, m)
 		}
 	})
-	tenants, changed := readTenants(maps, before)
-	w.problems.reportTenants(tenants, changed)
-	return tenants
+	return maps
 }
 
 // cached is the object of a key in an informer's cache, or nil.

@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/boundedtest"
 	"github.com/gpuslice/gpuslice/test/clustertest"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 func amounts(prefix string, n int) corev1.ResourceList {
@@ -35,7 +36,7 @@ func TestSlimIsSmall(t *testing.T) {
 		}, 2 << 10},
 		"namespace with as many labels as are kept": {slimNamespace, func(int) runtime.Object {
 			ns := &corev1.Namespace{ObjectMeta: boundedtest.Meta(1, 0)}
-			for _, key := range boundedtest.Texts(maxLabels/12, 11) {
+			for _, key := range boundedtest.Texts(cluster.MaxLabels/12, 11) {
 				ns.Labels[key] = "v"
 			}
 			return ns
@@ -90,7 +91,7 @@ func TestSlimIsSmall(t *testing.T) {
 
 // TestLabelsNotRead: a namespace with more labels than are kept has no policy by mistake: decisions about its pods have an error.
 func TestLabelsNotRead(t *testing.T) {
-	s := newSnapshot(readDocuments([]*corev1.ConfigMap{clustertest.PolicyMap("default", 1, "limits: {perContainer: {memory: 8Gi}}")}, nil))
+	s := cluster.ReadSnapshot(cluster.Objects{Policies: []*corev1.ConfigMap{clustertest.PolicyMap("default", 1, "limits: {perContainer: {memory: 8Gi}}")}})
 	many := &corev1.Namespace{ObjectMeta: boundedtest.Meta(0, 700<<10)}
 	many.Labels[api.LabelBypass] = "true"
 	kept, _ := slimNamespace(many)

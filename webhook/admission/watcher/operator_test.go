@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"errors"
@@ -22,6 +22,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
+	"github.com/gpuslice/gpuslice/webhook/admission/operator"
 )
 
 // withOperator is a replica beside an API server that answers for ClusterPolicies as answer says.
@@ -43,7 +44,7 @@ func withOperator(t *testing.T, answer func() (*unstructured.UnstructuredList, e
 		}
 		return true, changes, nil
 	})
-	w, err := NewWatcher(Options{Client: fake.NewClientset(objects...), Objects: dynamic, Namespace: system,
+	w, err := New(Options{Client: fake.NewClientset(objects...), Objects: dynamic, Namespace: system,
 		Metrics: metrics.New("test"), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestWatcherRuntimes(t *testing.T) {
 				t.Fatalf("not ready where the kind is not served: %v", err)
 			}
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true, "nriPluginEnabled": true}}))
-			time.Sleep(operatorEvery)
+			time.Sleep(operator.Every)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.NRIPlugin || !o.CDI {
 				t.Errorf("got %+v", o)
@@ -131,7 +132,7 @@ func TestWatcherRuntimes(t *testing.T) {
 			defer r.end()
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}}))
 			changes.Modify(&policy.Load().Items[0])
-			time.Sleep(operatorRetry)
+			time.Sleep(operator.Retry)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.CDI {
 				t.Errorf("got %+v", o)
@@ -153,10 +154,10 @@ func TestWatcherRuntimes(t *testing.T) {
 				t.Error("ready before the API server answered")
 			}
 			down.Store(false)
-			time.Sleep(operatorRetry)
+			time.Sleep(operator.Retry)
 			clustertest.Settle()
 			down.Store(true)
-			time.Sleep(2 * operatorEvery)
+			time.Sleep(2 * operator.Every)
 			if o := runtimesOf(t, r).Operator; r.Ready() != nil || o == nil || !o.CDI {
 				t.Errorf("ready: %v, operator: %+v", r.Ready(), o)
 			}

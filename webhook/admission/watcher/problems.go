@@ -1,9 +1,12 @@
-package cluster
+package watcher
 
 import (
+	"errors"
+
 	"github.com/go-logr/logr"
 
 	"github.com/gpuslice/gpuslice/guard/shorten"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/admission/metrics"
 	"github.com/gpuslice/gpuslice/webhook/admission/review"
 )
@@ -17,22 +20,21 @@ type problemLog struct {
 }
 
 // report counts and logs the new problems of a snapshot.
-func (l *problemLog) report(s *Snapshot) {
-	conflicts, broken, now := s.conflicts(), map[string]bool{}, map[string]string{}
-	for _, d := range s.documents {
-		if d.err == nil {
+func (l *problemLog) report(s cluster.StateReport) {
+	broken, now := map[string]bool{}, map[string]string{}
+	for _, p := range s.Policies {
+		if p.Error == "" {
 			continue
 		}
-		lastGood := d.policy != nil
-		broken[d.name], now[d.name] = lastGood, d.err.Error()
-		if l.logged[d.name] != d.err.Error() {
-			l.log.Error(d.err, "policy is broken", "policy", d.name, "lastGood", lastGood)
+		broken[p.Name], now[p.Name] = p.LastGood, p.Error
+		if l.logged[p.Name] != p.Error {
+			l.log.Error(errors.New(p.Error), "policy is broken", "policy", p.Name, "lastGood", p.LastGood)
 		}
 	}
-	for _, err := range conflicts {
-		now[err.Error()] = err.Error()
-		if l.logged[err.Error()] == "" {
-			l.log.Error(err, "policies contradict each other")
+	for _, conflict := range s.Conflicts {
+		now[conflict] = conflict
+		if l.logged[conflict] == "" {
+			l.log.Error(errors.New(conflict), "policies contradict each other")
 		}
 	}
 	for name := range l.logged {
@@ -41,12 +43,12 @@ func (l *problemLog) report(s *Snapshot) {
 		}
 	}
 	l.logged = now
-	l.metrics.SetSnapshot(metrics.Snapshot{Broken: broken, Conflicts: len(conflicts), Pools: s.pools})
-	l.log.V(1).Info("snapshot", "policies", len(s.documents), "broken", len(broken), "conflicts", len(conflicts), "pools", len(s.pools))
+	l.metrics.SetSnapshot(metrics.Snapshot{Broken: broken, Conflicts: len(s.Conflicts), Pools: s.Pools})
+	l.log.V(1).Info("snapshot", "policies", len(s.Policies), "broken", len(broken), "conflicts", len(s.Conflicts), "pools", len(s.Pools))
 }
 
 // reportTenants counts tenants' own documents, and logs those that changed and cannot be used.
-func (l *problemLog) reportTenants(all map[string]*tenant, changed []*tenant) {
+func (l *problemLog) reportTenants(all map[string]*cluster.Tenant, changed []*cluster.Tenant) {
 	for _, t := range changed {
 		if t.Policy == nil {
 			l.log.Info("a tenant's own policy cannot be used", "policy", t.Name, "reason", shorten.Line(t.Problems[0].Error(), review.MaxMessage))

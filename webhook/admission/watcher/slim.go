@@ -1,7 +1,6 @@
-package cluster
+package watcher
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,26 +13,18 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // Bounds on a replica's copies of objects that tenants write: their authors choose how large they are, and how many
 // there are.
 const (
 	maxTenants     = 32 << 20 // bytes of all tenants' own documents. A namespace without its own has the authority's policy
-	maxNamespaces  = 64 << 20 // bytes of all namespaces
 	maxLimitRanges = 16 << 20 // bytes of all LimitRanges
-	maxLabels      = 16 << 10 // bytes of a namespace's labels
 	maxNode        = 64 << 10 // bytes of a node. A larger one offers nothing
 	maxItems       = 8        // of a LimitRange that are about containers or pods
 	maxAmounts     = 32       // resources of each
 )
-
-// labelsNotRead is a label of namespaces whose labels are not kept. No namespace has a label without a name.
-const labelsNotRead = ""
-
-// errLabelsNotRead is why no policy can be chosen for a namespace.
-var errLabelsNotRead = fmt.Errorf("the namespace's labels have more than %d KiB, or those of all namespaces more than %d MiB, and policies choose namespaces by labels: remove labels",
-	maxLabels>>10, maxNamespaces>>20)
 
 // reportFull returns the function that reports a namespace with more than the bounds allow.
 func reportFull(log logr.Logger) func(kind, namespace string) {
@@ -75,14 +66,14 @@ func slimNamespace(object runtime.Object) (runtime.Object, int) {
 	for key, value := range ns.Labels {
 		size += len(key) + len(value)
 	}
-	if size > maxLabels {
+	if size > cluster.MaxLabels {
 		kept, _ := unreadNamespace(ns)
 		return kept, 1
 	}
 	kept := namespaceOf(ns)
 	kept.Labels = ns.Labels
 	if closed, ok := ns.Annotations[api.AnnotationClosedClasses]; ok {
-		kept.Annotations = map[string]string{api.AnnotationClosedClasses: strings.Clone(closed[:min(len(closed), maxLabels)])}
+		kept.Annotations = map[string]string{api.AnnotationClosedClasses: strings.Clone(closed[:min(len(closed), cluster.MaxLabels)])}
 		size += len(kept.Annotations[api.AnnotationClosedClasses])
 	}
 	return kept, size + 64*len(ns.Labels)
@@ -95,7 +86,7 @@ func unreadNamespace(object runtime.Object) (runtime.Object, int) {
 		return object, 0
 	}
 	kept := namespaceOf(ns)
-	kept.Labels = map[string]string{labelsNotRead: "true"}
+	kept.Labels = map[string]string{cluster.LabelsNotRead: "true"}
 	if value, ok := ns.Labels[api.LabelBypass]; ok { // a bypass ends in any case
 		kept.Labels[api.LabelBypass] = value
 	}

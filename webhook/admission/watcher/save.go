@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
 
 // stateStore is the ConfigMap of the state.
@@ -21,21 +23,13 @@ type stateStore struct {
 
 // configMap is the ConfigMap as the informer has it, or nil.
 func (s stateStore) configMap() *corev1.ConfigMap {
-	return cached[*corev1.ConfigMap](s.informer, s.namespace+"/"+StateName)
-}
-
-// load returns the content of the ConfigMap.
-func (s stateStore) load() state {
-	if m := s.configMap(); m != nil {
-		return decodeState(m.Data)
-	}
-	return decodeState(nil)
+	return cached[*corev1.ConfigMap](s.informer, s.namespace+"/"+cluster.StateName)
 }
 
 // save writes the state if it differs from the informer's. It writes on the informer's version: when another replica
 // was faster the write fails, that replica's version arrives as a change, and the next rebuild decides on it.
-func (s stateStore) save(ctx context.Context, wanted state) error {
-	data, full := wanted.encode()
+func (s stateStore) save(ctx context.Context, wanted cluster.State) error {
+	data, full := wanted.Encode()
 	if data == nil {
 		return full
 	}
@@ -57,7 +51,7 @@ func (s stateStore) write(ctx context.Context, stored *corev1.ConfigMap, data ma
 	var err error
 	if stored == nil {
 		_, err = configMaps.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: StateName, Namespace: s.namespace}, Data: data,
+			ObjectMeta: metav1.ObjectMeta{Name: cluster.StateName, Namespace: s.namespace}, Data: data,
 		}, metav1.CreateOptions{})
 	} else {
 		updated := stored.DeepCopy()
@@ -65,7 +59,7 @@ func (s stateStore) write(ctx context.Context, stored *corev1.ConfigMap, data ma
 		_, err = configMaps.Update(ctx, updated, metav1.UpdateOptions{})
 	}
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("write ConfigMap %s: %w", StateName, err)
+		return fmt.Errorf("write ConfigMap %s: %w", cluster.StateName, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package watcher
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
 	"github.com/gpuslice/gpuslice/webhook/governed"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // Snapshot is the latest one. An error: there is none yet.
-func (w *Watcher) Snapshot() (*Snapshot, error) {
+func (w *Watcher) Snapshot() (*cluster.Snapshot, error) {
 	if s := w.snapshot.Load(); s != nil {
 		return s, nil
 	}
@@ -140,7 +141,7 @@ func (w *Watcher) ExtendedNames() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return snapshot.extendedNames(), nil
+	return snapshot.ExtendedNames(), nil
 }
 
 // QuotaStatuses are the statuses of the ResourceQuotas on GPU resources in governed namespaces.
