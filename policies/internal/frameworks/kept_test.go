@@ -28,7 +28,7 @@ func TestKept(t *testing.T) {
 				sample{image: "pytorch/pytorch", env: "PYTORCH_ALLOC_CONF=expandable_segments:True"}, nil, "", "pod's own"},
 			{"ROCm's name counts as set", sample{image: torch210, env: "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:64"},
 				nil, "", "PYTORCH_HIP_ALLOC_CONF"},
-			{"an empty value counts as set", sample{image: torch210, env: "PYTORCH_CUDA_ALLOC_CONF="}, nil, "", "holds no cap"},
+			{"an empty value counts as set", sample{image: torch210, env: "PYTORCH_CUDA_ALLOC_CONF="}, nil, "", "sets no cap"},
 			{"a stricter fraction is a cap",
 				sample{image: torch210, env: "PYTORCH_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.05"}, nil,
 				"PYTORCH_ALLOC_CONF=expandable_segments:True,per_pro", "pod's own"},

@@ -26,7 +26,7 @@ func full() *Fleet {
 	busy := 0.5
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	f := New(at)
-	f.Version, f.Unread = "v0.3.0", []string{"quotas are unknown"}
+	f.Version, f.Unread, f.Notes = "v0.3.0", []string{"quotas are unknown"}, []string{"left out are resources of network cards"}
 	f.Pools = []Pool{{Name: "crimson-l4", Resource: "nvidia.com/gpu.shared", Class: "crimson-gpus", Strategy: "time-slicing",
 		Product: "NVIDIA-L4", DeviceMemory: 23034, InstanceMemory: 1, Slice: 5400, Reserve: 1024, Replicas: 4, Share: 0.25, Granular: true,
 		MIGProfile: "1g.10gb", Claims: true, Driver: "580.95"}}

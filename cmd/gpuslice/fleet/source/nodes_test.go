@@ -30,7 +30,7 @@ func TestGPUs(t *testing.T) {
 		"a100-mig-mixed":            {Product: "NVIDIA-A100-SXM4-80GB", Count: 1, Memory: 81920, MIG: true},
 		"a100-mig-single":           {Product: "NVIDIA-A100-SXM4-80GB", Count: 1, MIG: true, Derived: true},
 		"gke-l4-mps":                {Product: "nvidia-l4", Count: 1, Memory: 23034},
-		"unlabelled":                {Count: 2},
+		"unlabelled":                {}, // what the units are parts of is not known
 		"nvidia-h100-shares-4":      {Product: "NVIDIA-H100-80GB-HBM3", Count: 2, Memory: 81559},
 		"nvidia-h100-shares-memory": {Product: "NVIDIA-H100-80GB-HBM3", Count: 2, Memory: 81559},
 	}
