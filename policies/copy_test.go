@@ -84,7 +84,7 @@ func TestCopy(t *testing.T) {
 				}
 				compared++
 				want, got := podedit.Apply(original.Promise, c.raw.Pod), podedit.Apply(copied.Promise, in.Pod)
-				if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
+				if diff := cmp.Diff(withoutRecord(t, want), withoutRecord(t, got)); diff != "" {
 					t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
 				}
 			}
@@ -137,9 +137,9 @@ func speaksOfOurs(pod *corev1.Pod) bool {
 	return false
 }
 
-// comparable is a pod without the record of what was asked, which differs where a copy asks for whole units, and without
+// withoutRecord is a pod without the record of what was asked, which differs where a copy asks for whole units, and without
 // what the server computes from the priority class; its variables are sorted, since those of ours stand where they stood.
-func comparable(t *testing.T, pod *corev1.Pod) map[string]any {
+func withoutRecord(t *testing.T, pod *corev1.Pod) map[string]any {
 	t.Helper()
 	pod = pod.DeepCopy()
 	delete(pod.Annotations, api.AnnotationPromise)

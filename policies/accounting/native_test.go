@@ -171,14 +171,14 @@ func nativeWarning(t *testing.T) {
 }
 
 func TestNativeWarningOfClaim(t *testing.T) {
-	promise := promised("team-a", quota.Charge{Slices: 1})
-	promise.Containers[0].Resource, promise.Containers[0].Template = "", "slice"
-	pod := gpuPod(promise, corev1.Container{Name: "main"})
+	claim := promised("team-a", quota.Charge{Slices: 1})
+	claim.Containers[0].Resource, claim.Containers[0].Template = "", "slice"
+	pod := gpuPod(claim, corev1.Container{Name: "main"})
 	native := accounting.NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}}"))
 	off := &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}
 	want := []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; Kubernetes counts its claim there if the device " +
 		"class has that name, and where the quota is full the pod waits"}
-	if diff := cmp.Diff(want, accounting.NativeWarnings(off, pod, native, promise)); diff != "" {
+	if diff := cmp.Diff(want, accounting.NativeWarnings(off, pod, native, claim)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

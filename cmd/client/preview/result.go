@@ -139,10 +139,10 @@ func Summary(d policies.Decision) string {
 	if d.Planned == nil {
 		return "as its policy sets"
 	}
-	var slices []string
+	var each []string
 	for _, c := range d.Planned.Containers {
-		slices = append(slices, strings.TrimSpace(c.Name+" "+c.Memory))
+		each = append(each, strings.TrimSpace(c.Name+" "+c.Memory))
 	}
-	return fmt.Sprintf("%s under %s on %s, enforcement planned: %s", strings.Join(slices, ", "),
+	return fmt.Sprintf("%s under %s on %s, enforcement planned: %s", strings.Join(each, ", "),
 		d.Planned.Strategy, d.Planned.Pool, d.Planned.Tier)
 }

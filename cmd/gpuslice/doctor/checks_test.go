@@ -143,12 +143,12 @@ func mutator(name string, resources ...string) change {
 	}
 }
 
-func mutatingPolicy(name, resource string) change {
+func mutatingPolicy(name, plural string) change {
 	return func(_ *testing.T, f *Facts) {
 		f.MutatingPolicies = append(f.MutatingPolicies, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionv1.MutatingAdmissionPolicySpec{MatchConstraints: &admissionv1.MatchResources{
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, Resources: []string{resource}},
+					Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, Resources: []string{plural}},
 				}}}}}})
 	}
 }

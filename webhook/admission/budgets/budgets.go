@@ -29,7 +29,7 @@ type Budgets struct {
 }
 
 // NewBudgets makes the budgets of a cluster.
-func NewBudgets(cluster *watcher.Watcher) *Budgets { return &Budgets{cluster: cluster} }
+func NewBudgets(of *watcher.Watcher) *Budgets { return &Budgets{cluster: of} }
 
 // policyBudgets are the budgets that policies make of a cluster's namespaces, by key.
 type policyBudgets struct {

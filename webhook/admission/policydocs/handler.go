@@ -43,8 +43,8 @@ type Handler struct {
 }
 
 // New makes the handler for the policies of a cluster, whose authority writes in the namespace system.
-func New(cluster *watcher.Watcher, system string, counters *metrics.Metrics) *Handler {
-	return &Handler{cluster: cluster, system: system, metrics: counters}
+func New(of *watcher.Watcher, system string, counters *metrics.Metrics) *Handler {
+	return &Handler{cluster: of, system: system, metrics: counters}
 }
 
 // findings are the problems of a write.
