@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,12 +28,12 @@ func (in *Input) locate(v *api.Violation) {
 // containerField is the path of a container's field in the pod; at is the path in the container, "" for all of it.
 func containerField(spec *corev1.PodSpec, name, at string) string {
 	path := field.NewPath("spec")
-	for list, containers := range map[string][]corev1.Container{"initContainers": spec.InitContainers, "containers": spec.Containers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return join(path.Child(list).Index(i), at)
-			}
-		}
+	named := func(c corev1.Container) bool { return c.Name == name }
+	if i := slices.IndexFunc(spec.Containers, named); i >= 0 {
+		return join(path.Child("containers").Index(i), at)
+	}
+	if i := slices.IndexFunc(spec.InitContainers, named); i >= 0 {
+		return join(path.Child("initContainers").Index(i), at)
 	}
 	for i := range spec.EphemeralContainers {
 		if spec.EphemeralContainers[i].Name == name {

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/podedit"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Template decides a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob)
@@ -144,7 +145,7 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 // fractionOf reads a quantity of a GPU resource that is a fraction of one.
 func fractionOf(name string, written any) (quantity.Fraction, string, bool) {
 	text := quantity.Text(written)
-	if !request.IsGPUResource(name, nil) || len(text) > quantity.MaxText || !quantity.Cheap.MatchString(text) {
+	if !pools.IsGPU(name, nil) || len(text) > quantity.MaxText || !quantity.Cheap.MatchString(text) {
 		return quantity.Fraction{}, "", false
 	}
 	q, err := resource.ParseQuantity(text)
@@ -188,7 +189,7 @@ func gpuContainersOf(template map[string]any) (names []string) {
 			resources, _ := container["resources"].(map[string]any)
 			limits, _ := resources["limits"].(map[string]any)
 			name, _ := container["name"].(string)
-			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(named string) bool { return request.IsGPUResource(named, nil) }) {
+			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(named string) bool { return pools.IsGPU(named, nil) }) {
 				names = append(names, name)
 			}
 		}

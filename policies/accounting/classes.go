@@ -12,7 +12,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
-	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -63,7 +62,7 @@ func (d DeviceClasses) classOf(resource string) string {
 	if class, ok := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); ok {
 		return class
 	}
-	if request.IsGPUResource(resource, d.Pools) {
+	if pools.IsGPU(resource, d.Pools) {
 		return ""
 	}
 	for name, class := range d.Classes {
@@ -132,7 +131,7 @@ func (d DeviceClasses) isGPUClass(name string) bool {
 	if class == nil || name == nvidia.DRADriver || name == claims.ClassInstances || slices.Contains(d.Policy.DeviceClasses, name) {
 		return true
 	}
-	if e := class.Spec.ExtendedResourceName; e != nil && request.IsGPUResource(*e, d.Pools) {
+	if e := class.Spec.ExtendedResourceName; e != nil && pools.IsGPU(*e, d.Pools) {
 		return true
 	}
 	text := claims.ClassExpressions(class)

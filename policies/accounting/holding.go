@@ -10,7 +10,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -186,7 +185,7 @@ func gpuUnits(c *corev1.Container, offered []pools.Pool) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := quantity.WholeUnits(q); n > 0 && request.IsGPUResource(string(name), offered) {
+			if n := quantity.WholeUnits(q); n > 0 && pools.IsGPU(string(name), offered) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}

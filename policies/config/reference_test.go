@@ -140,6 +140,13 @@ var ofKubernetes = map[string]string{
 	"pod.tolerations":         "list of tolerations",
 }
 
+func plural(kind string) string {
+	if stem, ok := strings.CutSuffix(kind, "ty"); ok {
+		return stem + "ties"
+	}
+	return kind + "s"
+}
+
 // kindOf is what a field takes, for people.
 func kindOf(path string, f object) string {
 	if kind := ofKubernetes[path]; kind != "" {
@@ -161,10 +168,10 @@ func kindOf(path string, f object) string {
 		if words, ok := items["enum"].([]any); ok {
 			return "list of " + list(words)
 		}
-		return "list of " + strings.TrimPrefix(kindOf(path, items)+"s", "a ")
+		return "list of " + plural(strings.TrimPrefix(kindOf(path, items), "a "))
 	case "object":
 		if values, ok := f["additionalProperties"].(object); ok {
-			return "map of names to " + kindOf(path, values) + "s"
+			return "map of names to " + plural(kindOf(path, values))
 		}
 		return "object"
 	case "string":

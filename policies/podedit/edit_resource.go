@@ -39,7 +39,7 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *promise.Promise) {
 			continue
 		}
 		requested, again := old.Request.Of(was.Name), next.Request.Of(was.Name)
-		if name := requested.Resource; name != "" && name != was.Resource && !request.IsGPUResource(name, e.pools) {
+		if name := requested.Resource; name != "" && name != was.Resource && !pools.IsGPU(name, e.pools) {
 			continue // forged: no Promise renames a resource that is not a GPU
 		}
 		if now := next.Container(was.Name); now == nil || now.Resource != was.Resource { // else Apply would rename it to the same again
@@ -74,7 +74,7 @@ func (resourceEdit) Restore(old, updated *corev1.Pod, given *promise.Promise) {
 		p, requested := given.Container(c.Name), given.Request.Of(c.Name)
 		gpu := func(name corev1.ResourceName) bool {
 			_, spelled := requested.Foreign[string(name)]
-			return spelled || request.IsGPUResource(string(name), nil) ||
+			return spelled || pools.IsGPU(string(name), nil) ||
 				p != nil && (string(name) == p.Resource || string(name) == requested.Resource)
 		}
 		restoreGPU(&c.Resources.Limits, was.Resources.Limits, gpu)
@@ -88,7 +88,7 @@ func setGPU(c *corev1.Container, other, resourceName string, count int64) {
 	want := *resource.NewQuantity(count, resource.DecimalSI)
 	for _, list := range []*corev1.ResourceList{&c.Resources.Limits, &c.Resources.Requests} {
 		for name := range *list {
-			if string(name) != resourceName && (string(name) == other || request.IsGPUResource(string(name), nil)) {
+			if string(name) != resourceName && (string(name) == other || pools.IsGPU(string(name), nil)) {
 				delete(*list, name)
 			}
 		}
@@ -128,7 +128,7 @@ func StillRequested(c *promise.Container, have *corev1.Container, offered []pool
 		return podspec.NamesClaim(have, c.Claim) && !request.RequestsGPU(have, offered)
 	}
 	for name := range have.Resources.Limits {
-		if string(name) != c.Resource && request.IsGPUResource(string(name), offered) {
+		if string(name) != c.Resource && pools.IsGPU(string(name), offered) {
 			return false
 		}
 	}

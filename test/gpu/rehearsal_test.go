@@ -271,8 +271,8 @@ func TestFalseSentences(t *testing.T) {
 	}
 }
 
-// TestClaims: pages tell that no card was measured for as long as RESULTS.md does.
-func TestClaims(t *testing.T) {
+// TestPagesAgreeWithResults: pages say that no card was measured as long as RESULTS.md does.
+func TestPagesAgreeWithResults(t *testing.T) {
 	t.Parallel()
 	says := func(file, words string) bool {
 		text, err := os.ReadFile(file)

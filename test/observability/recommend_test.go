@@ -370,8 +370,8 @@ func behindLogin(t *testing.T, address string, want map[string]map[string]any) {
 		want string
 	}{
 		{nil, "--prometheus-ca"},
-		{[]string{"--prometheus-ca", authority}, "401 Unauthorized: it wants a login"},
-		{[]string{"--prometheus-ca", authority, "--prometheus-token-file", wrong}, "401 Unauthorized: it wants a login"},
+		{[]string{"--prometheus-ca", authority}, "401 Unauthorized: no; it wants a login"},
+		{[]string{"--prometheus-ca", authority, "--prometheus-token-file", wrong}, "401 Unauthorized: no; it wants a login"},
 		{[]string{"--prometheus-ca", token}, "no PEM certificate"},
 	} {
 		if _, err := recommended(t.Context(), append(c.args, "--prometheus", server.URL)...); err == nil ||

@@ -26,10 +26,10 @@ func TestLeaseTaken(t *testing.T) {
 		l.awaitLeader(t, 1)
 		answered := load.count() - lost
 		load.end()
-		told := l.calls().since(before)
-		t.Logf("%.0f calls, %.0f unanswered; %d pods, %d of them while nobody led", told.made, told.unanswered, load.count(), answered)
-		if text := load.failures(); text != "" || told.unanswered > 0 {
-			t.Errorf("%.0f calls were not answered; pods that failed:\n%s", told.unanswered, text)
+		calls := l.calls().since(before)
+		t.Logf("%.0f calls, %.0f unanswered; %d pods, %d of them while nobody led", calls.made, calls.unanswered, load.count(), answered)
+		if text := load.failures(); text != "" || calls.unanswered > 0 {
+			t.Errorf("%.0f calls were not answered; pods that failed:\n%s", calls.unanswered, text)
 		}
 		if answered == 0 {
 			t.Error("no pod was judged while nobody led")

@@ -6,7 +6,7 @@ import "time"
 type basis int
 
 const (
-	uncounted basis = iota // pods that this replica may not have counted: only reviews that are sent again can be answered
+	uncounted basis = iota // pods that this replica may not have counted: only requests that already have a reservation are answered
 	counted                // pods that it has counted: nothing can be denied
 	listed                 // a new list
 )

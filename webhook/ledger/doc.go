@@ -27,9 +27,9 @@
 // resource version shows exactly the pods of that version. They become the base of a ledger that is not newer. A watch
 // may be late, so nothing is denied by it and no reservation expires.
 //
-// Pods that no replica reviewed, during an outage or a bypass, have no reservation. So a replica admits only beside pods that it has
-// counted itself: by its watch, or by a list while that begins or is broken. Where a namespace cannot be watched, its last list serves
-// for 30 s (countTTL).
+// Pods that no replica reviewed, during an outage or a bypass, have no reservation. A replica
+// therefore admits a pod only after it has counted the pods itself: by its watch, or by a list while the watch starts or is broken. If
+// a namespace cannot be watched, the last list counts for 30 s (countTTL).
 //
 // The pods are listed when a request does not fit without, and for a budget whose watch is broken, whose reservations
 // may have expired or that was not listed for minutes. Which budgets are reconciled without a request, and when, is in

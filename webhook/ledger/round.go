@@ -84,12 +84,12 @@ func (r *round) dropCanceled() bool {
 
 // step answers the requests it can, in phases:
 //
-//  1. The ledger is read, unless it was lately.
+//  1. The ledger is read, unless it was read recently.
 //  2. Those that fit by it and the watches are admitted, with one write.
 //  3. In the line admits, the others move to the line lists, where pods can be listed while this line goes on.
 //  4. There, or where that cannot be, they are decided by a list that starts now, and so after each of them arrived.
 //
-// After each call that takes a while, those are dropped for whom nobody waits any more. An error begins the next step with phase 1.
+// Requests that were canceled during a call are dropped after it. After an error, the next step starts with phase 1.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil { // phase 1
 		read := r.recent
@@ -125,7 +125,7 @@ func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
 	on := uncounted
-	if !view.Pending && (len(view.Namespaces) > 0 || r.countedLately(state)) {
+	if !view.Pending && (len(view.Namespaces) > 0 || r.countedRecently(state)) {
 		on = counted
 	}
 	replies := r.decide(tally, on)
@@ -171,9 +171,9 @@ const countTTL = 30 * time.Second
 // count records that this replica has counted the pods of namespaces.
 func (w *worker) count(found []Namespace) { w.counted, w.countedAt = found, time.Now() }
 
-// countedLately reports whether s contains the pods that this replica has counted a short time ago. Others may have been created
+// countedRecently reports whether s contains the pods that this replica has counted a short time ago. Others may have been created
 // before that without a review, in an outage or a bypass: they have no reservation.
-func (w *worker) countedLately(s State) bool {
+func (w *worker) countedRecently(s State) bool {
 	return time.Since(w.countedAt) < countTTL &&
 		!slices.ContainsFunc(w.counted, func(n Namespace) bool { return s.Revisions[n.Name] < n.Revision })
 }

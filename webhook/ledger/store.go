@@ -32,8 +32,8 @@ type Lister interface {
 
 // Watcher knows pods from watches, without a call.
 type Watcher interface {
-	// View returns the watches' view of the namespaces. It returns false if one of them is not watched yet, or its
-	// watch is broken, which is Pending, or is not to be had.
+	// View returns the watches' view of the namespaces. It returns false if a namespace has no watch, or
+	// its watch has not started or is broken. Pending reports the last two.
 	View(namespaces []string, reservations []Reservation) (View, bool)
 }
 

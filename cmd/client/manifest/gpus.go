@@ -27,12 +27,12 @@ func NamesGPU(o Object) bool {
 	return json.Unmarshal(o.Raw, &root) == nil && namesGPU(root, "", 0)
 }
 
-// resourceKinds are kinds that name GPUs and start nothing with them.
+// resourceKinds are kinds that NamesGPU leaves out: they count or allow resources, or are judged elsewhere.
 func resourceKinds() []string {
 	return []string{"Pod", "Node", "ConfigMap", "Secret", "ResourceQuota", "LimitRange", "CustomResourceDefinition", "PersistentVolumeClaim",
 		"DeviceClass", "ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "ResourceFlavor", "ClusterQueue", "LocalQueue", "Queue",
 		"Workload", "PodGroup", "NodePool", "NodeOverlay", "NodeFeature", "NodeFeatureRule", "ClusterPolicy", "Event", "PriorityClass",
-		"AppWrapper", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ElasticQuota", "NVIDIADriver", "KubeVirt", "List"}
+		"HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ElasticQuota", "NVIDIADriver", "KubeVirt", "List"}
 }
 
 func namesGPU(value any, key string, depth int) bool {

@@ -60,11 +60,12 @@ func open(ctx context.Context, o options) (*card, error) {
 
 // end waits for the processes of a row, whose context is done.
 func (c *card) end() {
-	over := time.After(endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
 	for _, p := range c.started {
 		select {
 		case <-p.ended:
-		case <-over: // nothing ends a process that hangs in the driver
+		case <-ctx.Done(): // nothing ends a process that hangs in the driver
 		}
 	}
 	c.started = nil

@@ -32,7 +32,7 @@ Exit codes:
 Flags:
 `
 
-// A row takes at most 90 s, and all of them 8 minutes, the time included in which the row's processes end.
+// A row takes at most 90 s and all rows 8 minutes, including the time in which their processes exit.
 const (
 	wholeLimit = 8*time.Minute - 2*endLimit
 	rowLimit   = 90*time.Second - 2*endLimit

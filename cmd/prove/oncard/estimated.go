@@ -13,17 +13,15 @@ import (
 	"strconv"
 )
 
-// estimated.go compares the program "gpuslice estimate" with what a small model takes.
-
-// model is the config.json of one, whose weights take some 470 MiB.
+// model is the config.json of a small model with about 470 MiB of weights.
 //
 //go:embed model.json
 var model []byte
 
 const (
 	modelRequests, modelTokens = 8, 1024 // of each request
-	// weightsOff and cacheOff are the parts by which estimates differ from engines' logs at most.
-	weightsOff, cacheOff = 0.03, 0.02
+	// weightsTolerance and cacheTolerance are the fractions by which estimates differ from engines' logs at most.
+	weightsTolerance, cacheTolerance = 0.03, 0.02
 )
 
 // estimate is what is read of the program's answer. A nil amount is one that it does not know.
@@ -89,14 +87,14 @@ func (c *card) taken(ctx context.Context, subject, module, task, folder string, 
 	if err != nil {
 		return broken(subject, err)
 	}
-	return verdict(subject+" "+a.Version, off(*e.Weights, a.Weights) <= weightsOff && off(*e.Cache, a.Cache) <= cacheOff,
+	return verdict(subject+" "+a.Version, relativeError(*e.Weights, a.Weights) <= weightsTolerance && relativeError(*e.Cache, a.Cache) <= cacheTolerance,
 		"MiB of weights: estimate %.1f, taken %.1f; of KV cache for %d requests of %d tokens: estimate %.1f, taken %.1f; reserved %d, by NVML %d",
 		mebibytes(*e.Weights), mebibytes(a.Weights), modelRequests, modelTokens, mebibytes(*e.Cache), mebibytes(a.Cache),
 		a.Reserved/mebibyte, found.UsedBytes/mebibyte)
 }
 
-// off is the part by which an estimate differs.
-func off(estimate, taken int64) float64 {
+// relativeError is the part by which an estimate differs.
+func relativeError(estimate, taken int64) float64 {
 	return math.Abs(float64(estimate)/float64(taken) - 1) // of nothing: infinite
 }
 

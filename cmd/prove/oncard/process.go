@@ -141,7 +141,7 @@ func (p *process) line(ctx context.Context) (string, error) {
 	}
 }
 
-// stop ends the process and waits for that, while the row has time: all that a row leaves are waited for together.
+// stop closes the input and waits until the process exits or the row's time is up; card.end waits for the rest.
 func (p *process) stop() {
 	_ = p.in.Close()
 	select {

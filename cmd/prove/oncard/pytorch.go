@@ -17,7 +17,8 @@ import (
 const (
 	// capBytes is the limit that a framework gets, capSlack how far its allocator may stay below.
 	capBytes, capSlack = 2 * gibibyte, 256 * mebibyte
-	// tensorflowSlack is more: the context and the driver's own memory are not free at TensorFlow's start, from which its limit counts.
+	// tensorflowSlack is larger: TensorFlow's limit counts from the memory that is free at its start, without the context and the
+	// driver's own memory.
 	tensorflowSlack = capBytes - 512*mebibyte
 	// firstFraction is the first PyTorch with per_process_memory_fraction.
 	firstFraction = "2.10"

@@ -120,7 +120,7 @@ func (f *finder) run(words []Given, depth int) {
 	}
 }
 
-// note notes a program that is none of the commands.
+// note records whether a program that is none of the commands may start one.
 func (f *finder) note(program Given) {
 	switch path.Base(program.Text) {
 	case "sleep", "tail", "cat", "echo", "printf", "true", ":", "[", "test", "date", "ls", "id", "hostname", "mkdir", "nvidia-smi",

@@ -59,7 +59,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 		plan.why = "the nodes' driver is unknown, and before " + nvidia.DriverReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin +
-			" cannot be terminated safely from the pod, and a signal can hurt its neighbours"
+			" cannot be terminated safely from the pod, and a signal can hurt its neighbors"
 	default:
 		if len(c.pool().GuardFailures) > 0 {
 			plan.why = way.failed(in, c.pool())

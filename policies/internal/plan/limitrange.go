@@ -14,7 +14,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Default requests of the guard's containers, and their limits on disk.
@@ -58,7 +58,7 @@ func limitItems(in *Input, of corev1.LimitType) iter.Seq2[string, *corev1.LimitR
 func gpuAmong(in *Input, item *corev1.LimitRangeItem) string {
 	for _, list := range []corev1.ResourceList{item.Max, item.Min} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
-			if request.IsGPUResource(string(name), in.Pools) {
+			if pools.IsGPU(string(name), in.Pools) {
 				return string(name)
 			}
 		}

@@ -20,7 +20,7 @@ func WithoutDefaults(pod *corev1.Pod, limitRanges []*corev1.LimitRange, offered 
 				continue
 			}
 			for name, amount := range item.Default {
-				if !IsGPUResource(string(name), offered) || amount.IsZero() {
+				if !pools.IsGPU(string(name), offered) || amount.IsZero() {
 					continue
 				}
 				warnings = append(warnings,
@@ -54,7 +54,7 @@ func withoutDefault(pod *corev1.Pod, name corev1.ResourceName, defaults corev1.R
 // requestsAnother reports whether the container names a GPU resource beside the one.
 func requestsAnother(c *corev1.Container, one corev1.ResourceName, offered []pools.Pool) bool {
 	for name, q := range c.Resources.Limits {
-		if name != one && !q.IsZero() && IsGPUResource(string(name), offered) {
+		if name != one && !q.IsZero() && pools.IsGPU(string(name), offered) {
 			return true
 		}
 	}

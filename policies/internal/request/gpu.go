@@ -31,7 +31,7 @@ func RequestsGPUs(spec *corev1.PodSpec, offered []pools.Pool) bool {
 func RequestsGPU(c *corev1.Container, offered []pools.Pool) bool {
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if IsGPUResource(string(name), offered) && !q.IsZero() {
+			if pools.IsGPU(string(name), offered) && !q.IsZero() {
 				return true
 			}
 		}
@@ -45,7 +45,7 @@ func RequestsFraction(pod *corev1.Pod, offered []pools.Pool) bool {
 	for c := range podspec.Containers(&pod.Spec) {
 		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 			for name, q := range list {
-				if IsGPUResource(string(name), offered) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
+				if pools.IsGPU(string(name), offered) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
 					return true
 				}
 			}

@@ -12,9 +12,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// IsGPUResource is pools.IsGPU.
-func IsGPUResource(name string, offered []pools.Pool) bool { return pools.IsGPU(name, offered) }
-
 // gpuResource is a GPU resource as a container names it.
 type gpuResource struct {
 	name   string
@@ -38,7 +35,7 @@ func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource
 			list = "requests"
 		}
 		for name, q := range quantities {
-			if !IsGPUResource(string(name), offered) || q.IsZero() {
+			if !pools.IsGPU(string(name), offered) || q.IsZero() {
 				continue
 			}
 			if string(name) == found.name {

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // spell keeps requests in other systems' words: by container if policy accepts the system. Accepted words of the pod
@@ -43,7 +44,7 @@ func (r *requestReader) accepts(s spellings.Spelling) bool {
 // offered reports whether a pool offers one of the resources: it is a GPU's name here, whoever else reads it.
 func (r *requestReader) offered(f spellings.Found) bool {
 	for name := range f.Resources {
-		if IsGPUResource(name, r.pools) {
+		if pools.IsGPU(name, r.pools) {
 			return true
 		}
 	}

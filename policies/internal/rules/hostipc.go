@@ -16,7 +16,7 @@ var hostIPC = Rule{Reason: "hostIPC in a slice", Find: func(s Subject) []Part {
 	if !s.Pod.Spec.HostIPC || slices.ContainsFunc(s.Pools, func(p pools.Pool) bool { return p.Provider().HostIPC }) {
 		return nil
 	}
-	return []Part{{Field: "spec.hostIPC", Text: "spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}}
+	return []Part{{Field: "spec.hostIPC", Text: "spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbors on the node"}}
 }, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
 
 // HostIPCElsewhere denies a pool whose slices need no IPC namespace of the node's to a pod that has it.

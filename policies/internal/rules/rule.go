@@ -12,7 +12,7 @@ import (
 )
 
 // Rule denies one way in which a pod could leave its slice, take devices that it was not given, or reach its
-// guard or its neighbours.
+// guard or its neighbors.
 type Rule struct {
 	// Reason names the denied thing in a few stable words.
 	Reason string

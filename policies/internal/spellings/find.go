@@ -236,7 +236,7 @@ func (g *group) read(unit quantity.MiB) {
 	}
 }
 
-// No GPU has largest, and no process starts in less than smallest.
+// smallest and largest bound plausible amounts, in MiB.
 const smallest, largest = 64, 1 << 20
 
 // implausible is the error for an amount of which the unit is most likely another.
@@ -247,6 +247,9 @@ func (g *group) implausible(amount, unit quantity.MiB) error {
 		likely = 1024
 	case amount <= largest:
 		return nil
+	}
+	if likely == unit {
+		return fmt.Errorf("%s is %s of a GPU, counted in units of %s: correct the amount", message.JoinNames(g.Names), amount, unit)
 	}
 	return fmt.Errorf("%s is %s of a GPU, counted in units of %s; where the device plugin of %s is configured with another unit, "+
 		"write memoryUnits: {%s: %s} or what it is in the policy (gpuslice translate: --memory-unit)",

@@ -77,7 +77,7 @@ func several(asked []Found) string {
 	differ := false
 	var first api.Size
 	for _, f := range asked {
-		if f.Err != nil || f.Container == "" || f.Part.Size == (api.Size{}) {
+		if f.Err != nil || f.Container == "" || f.Part.Size == (api.Size{}) || f.Spelling.Name != asked[0].Spelling.Name {
 			continue
 		}
 		if len(sizes) == 0 {

@@ -1,5 +1,5 @@
 // Package cluster holds the inputs of decisions beside the pod, as one immutable Snapshot: policies, pools and what is known of them.
-// It is pure: package watcher follows the objects of a cluster, and the command line reads them once.
+// It makes no API calls: package watcher follows the objects of a cluster, and the command line reads them once.
 package cluster
 
 import (

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// A field of config.json that no rule reads is beside the point by its name, or may change the memory of attention, so that attention is
-// unknown, or is named among what is assumed. Those that a rule reads for some models only are listed.
+// A field of config.json that no rule reads is ignored if its name shows that it takes no memory. Otherwise attention is unknown if the
+// field may change it, or the field is listed as assumed. Those that a rule reads for some models only are listed.
 
 // besideWords are words of a name, one of which shows a field that takes no memory worth counting: positions, norms, tokens, routers,
 // scales, functions, training.

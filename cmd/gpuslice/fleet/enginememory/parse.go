@@ -23,7 +23,7 @@ const (
 type object struct {
 	values   map[string]any
 	problems *[]error
-	read     map[string]bool // names that a rule looked up, whether they are there or not; nil: nobody wants to know
+	read     map[string]bool // names that a rule looked up, whether they are there or not; nil: not recorded
 }
 
 // value is a field as it stands.

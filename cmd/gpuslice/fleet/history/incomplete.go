@@ -11,7 +11,7 @@ const (
 	maxWarning  = 300 // bytes of one
 )
 
-// Incomplete is what a server said beside answers that lack a part, each text once: half of a history is none.
+// Incomplete is what a server said beside incomplete answers, each text once: half of a history is none.
 type Incomplete []string
 
 func (i *Incomplete) add(text string) {

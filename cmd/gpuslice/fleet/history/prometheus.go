@@ -43,7 +43,7 @@ type Prometheus struct {
 
 	// Cluster is the one whose series are read, by the labels of servers with several; "": all.
 	Cluster string
-	// Incomplete is what the server said of answers that lack a part.
+	// Incomplete is what the server said of incomplete answers.
 	Incomplete Incomplete
 }
 
@@ -158,8 +158,8 @@ func (e *answerError) Error() string { return e.text }
 
 // smaller are words in servers' answers to a query that takes too much, which less time would cure. Prometheus, Thanos, Mimir and
 // VictoriaMetrics count samples, series, chunks, bytes or time.
-var smaller = []string{tooManySamples, "too many chunks", "maxSamplesPerQuery", "reduce time range", "time range", "exceeds the limit", "exceeded the maximum",
-	"exceeded samples", "limit", "too long query", "message larger than max"}
+var smaller = []string{tooManySamples, "too many chunks", "maxSamplesPerQuery", "time range", "exceeded the maximum", "limit",
+	"too long query", "message larger than max"}
 
 // wantsLess reports whether a query of less time may have an answer: 422 is what servers answer where a query takes too much.
 func wantsLess(err error) bool {
@@ -183,25 +183,25 @@ func answered(resp *http.Response) error {
 	} else if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
 		said = string(text)
 	}
-	of := func(remedy string) error {
+	withRemedy := func(remedy string) error {
 		if said = shorten.Line(said, maxSaid); said == "" {
 			return &answerError{resp.StatusCode, "it answers " + resp.Status + ": " + remedy}
 		}
 		return &answerError{resp.StatusCode, "it answers " + resp.Status + ": " + strings.TrimSuffix(said+"; "+remedy, "; ")}
 	}
 	if strings.Contains(said, "org id") || strings.Contains(said, "tenant ID") {
-		return of(`name its tenant with --prometheus-header "X-Scope-OrgID: TENANT"`)
+		return withRemedy(`name its tenant with --prometheus-header "X-Scope-OrgID: TENANT"`)
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect:
 		if problem.Error+problem.Message == "" {
-			return of("it wants a login; give a token with --prometheus-token-file, or what else it wants with --prometheus-header")
+			return withRemedy("it wants a login; give a token with --prometheus-token-file, or what else it wants with --prometheus-header")
 		}
 	}
 	if problem.Error+problem.Message != "" || said != "" && resp.StatusCode != http.StatusNotFound {
-		return of("")
+		return withRemedy("")
 	}
-	return of("is it the address of Prometheus?")
+	return withRemedy("is it the address of Prometheus?")
 }
 
 // maxSaid bounds what is printed of a server's text: VictoriaMetrics' remedy stands after 500 bytes.

@@ -346,7 +346,7 @@ func labelsOf(all map[string]string) labels {
 		container: of("container"), device: strings.Join(device, "/")}
 }
 
-// clusterLabels are the names under which servers of several clusters tell them apart: labels that each cluster's Prometheus or agent adds.
+// clusterNames are the names under which servers of several clusters tell them apart: labels that each cluster's Prometheus or agent adds.
 const clusterNames = "cluster,cluster_name,cluster_id,k8s_cluster_name"
 
 var clusterLabels = strings.Split(clusterNames, ",")

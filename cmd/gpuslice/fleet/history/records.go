@@ -68,7 +68,7 @@ type Records struct {
 	Until float64
 	// Cluster is the one whose series are read; "": all.
 	Cluster string
-	// Incomplete is what servers said of answers that lack a part.
+	// Incomplete is what servers said of incomplete answers.
 	Incomplete Incomplete
 	// Exporters is how many GPUs DCGM exporter reported under its own pod, because no pod had them.
 	Exporters int

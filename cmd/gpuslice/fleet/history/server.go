@@ -30,7 +30,7 @@ func (o *Server) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.caFile, "prometheus-ca", "", "`FILE` with the authority of the URL's certificate")
 	flags.StringArrayVar(&o.headers, "prometheus-header", nil,
 		"`HEADER` of each request, such as \"X-Scope-OrgID: team-a\", the tenant of Mimir and others; may be repeated")
-	flags.StringVar(&o.cluster, "prometheus-cluster", "", "`NAME` of the cluster, by the label cluster, if the server has several (default: all)")
+	flags.StringVar(&o.cluster, "prometheus-cluster", "", "`NAME` of the cluster to read, if the server has several: the label cluster, cluster_name, cluster_id or k8s_cluster_name")
 }
 
 // Check checks the flags together.

@@ -63,7 +63,7 @@ func readSamples(ctx context.Context, s cli.Streams, system string, files []stri
 		}
 	}
 	for _, text := range records.Incomplete {
-		fmt.Fprintln(s.Err, "--samples lack a part, so that sizes may be too small:", text)
+		fmt.Fprintln(s.Err, "--samples are incomplete, so sizes may be too small:", text)
 	}
 	return sizesOf(all), nil
 }

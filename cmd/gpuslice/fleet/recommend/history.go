@@ -125,12 +125,12 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 	return nil
 }
 
-// incomplete is what the server said of answers that lack a part; "": nothing.
+// incomplete is the server's warnings about incomplete answers; "": there are none.
 func incomplete(r *history.Records) string {
 	if len(r.Incomplete) == 0 {
 		return ""
 	}
-	return "the server's answers lack a part, so that peaks and sizes may be too small: " + strings.Join(r.Incomplete, "; ")
+	return "the server's answers are incomplete, so peaks and sizes may be too small: " + strings.Join(r.Incomplete, "; ")
 }
 
 // clustersOf are the clusters of items.

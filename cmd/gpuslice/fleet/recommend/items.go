@@ -42,7 +42,7 @@ type item struct {
 	Saves     *int64         `json:"savesBytes,omitempty"`     // of all pods; negative: it takes more; absent: unknown
 	SavesCost *float64       `json:"savesPerMonth,omitempty"`  // absent: unknown, or without --price
 	Advice    string         `json:"advice,omitempty"`
-	// Incomplete is what the server said of answers that lack a part.
+	// Incomplete is what the server said of incomplete answers.
 	Incomplete []string `json:"incomplete,omitempty"`
 
 	owner string // name of the object that makes the pods

@@ -29,15 +29,15 @@ that were killed for the memory of the host (at-risk, because their peaks were c
 through the API server (the right to list Services, and to get services/proxy), or at --prometheus. Where there is none, or with
 --from record, they come from the record that gpuslice's leader keeps of what agents report (the right to list ConfigMaps in
 gpuslice's namespace). Peaks in it are rounded up by at most 1.1%, and pods with several slices are left out.
-Workloads of several clusters behind one server have a row each, by the label cluster; --prometheus-cluster selects one.
+Workloads of several clusters behind one server have a row each; --prometheus-cluster selects one.
 Otherwise --from reads files: answers of /api/v1/query_range, one after the other,
 with the metric's name or in bytes; or CSV with the columns seconds or timestamp, memory_mib or memory_bytes, and pod, workload or
 container; and optionally namespace, device, and slice_mib or slice_bytes.
 
 -o json prints {"apiVersion": "gpuslice.dev/v1", "kind": "SizeRecommendationList", "items": [...], "errors": []}. An item has
 cluster, namespace, workload, kind, container, pods, hours, peak, slice, device, verdict, marks, estimate, size, pool, coverage, holdsForHours,
-moreHours, basis, events, engineCacheUse, savesBytes and savesPerMonth (absent: unknown), advice, and incomplete: what the server
-said of answers that lack a part. -o patch prints what kubectl apply --server-side takes: the
+moreHours, basis, events, engineCacheUse, savesBytes and savesPerMonth (absent: unknown), advice, and incomplete: the
+server's warnings about incomplete answers. -o patch prints what kubectl apply --server-side takes: the
 label with the size for each owner that should change, and on standard error why others have none.`
 
 const example = `  # what the workloads of the cluster need, by what they would free

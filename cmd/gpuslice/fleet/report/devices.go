@@ -37,7 +37,7 @@ func (o *options) runDevices(ctx context.Context, s cli.Streams, span period) er
 		all, notes = append(all, charges...), append(notes, more...)
 	}
 	for _, text := range server.Incomplete {
-		notes = append(notes, "the server's answers lack a part, so that use and time seen may be too small: "+text)
+		notes = append(notes, "the server's answers are incomplete, so use and time seen may be too small: "+text)
 	}
 	more, err := o.printFOCUS(s.Out, all)
 	for _, note := range append(notes, more...) {

@@ -37,8 +37,8 @@ func (r *reader) noteOthers() {
 		all = append(all, fmt.Sprintf("%s (nodes: %d, pods: %d)", name, r.others[name].nodes, r.others[name].pods))
 	}
 	if len(all) > 0 {
-		text := shorten.Line("left out are resources that are no GPUs of a pool, such as network cards, amounts that other systems count, and cards for "+
-			"virtual machines: "+cli.First(10, all), maxSentence)
+		text := shorten.Line("resources left out because they are not GPUs of a pool, such as network cards, amounts that other systems count, "+
+			"and GPUs for virtual machines: "+cli.First(10, all), maxSentence)
 		r.out.Notes = append(r.out.Notes, text)
 		fmt.Fprintln(r.err, text)
 	}
