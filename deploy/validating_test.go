@@ -29,29 +29,6 @@ const hasClaims = "object.spec.?resourceClaims.orValue([]).size() > 0"
 // oneLine is an expression without the manifest's line breaks.
 func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
 
-func TestMutatingEntries(t *testing.T) {
-	t.Parallel()
-	t.Run("a pod is reviewed with the label and without, and the entries differ in nothing else", func(t *testing.T) {
-		t.Parallel()
-		entries := every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks
-		others, labeled := entries[0], entries[1]
-		for operator, e := range map[metav1.LabelSelectorOperator]*admissionv1.MutatingWebhook{
-			metav1.LabelSelectorOpDoesNotExist: &others, metav1.LabelSelectorOpExists: &labeled} {
-			want := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: api.LabelMemory, Operator: operator}}}
-			if diff := cmp.Diff(want, e.ObjectSelector); diff != "" {
-				t.Errorf("%s (-want +got)\n%s", e.Name, diff)
-			}
-		}
-		if len(others.MatchConditions) != 1 || len(labeled.MatchConditions) != 0 {
-			t.Errorf("conditions: %v, %v", others.MatchConditions, labeled.MatchConditions)
-		}
-		others.Name, others.ObjectSelector, others.MatchConditions = labeled.Name, labeled.ObjectSelector, nil
-		if diff := cmp.Diff(others, labeled); diff != "" {
-			t.Errorf("(-others +labeled)\n%s", diff)
-		}
-	})
-}
-
 func TestValidatingEntries(t *testing.T) {
 	t.Parallel()
 	// Authors may write or remove the label: the condition decides about pods without it.

@@ -236,14 +236,12 @@ func (a *tenant) withoutMutation() {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		for i := range live.Webhooks {
-			selector := live.Webhooks[i].NamespaceSelector
-			selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions,
-				func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
-			if out {
-				selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-					Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.namespace}})
-			}
+		selector := live.Webhooks[0].NamespaceSelector
+		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions,
+			func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
+		if out {
+			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.namespace}})
 		}
 		if _, err := client.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
 			a.t.Fatal(err)
