@@ -3,6 +3,8 @@ package nvidia
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 	"sigs.k8s.io/yaml"
@@ -17,14 +19,26 @@ const maxConfig = 64 << 10
 // pluginKey is a line that only a configuration of the plugin has.
 var pluginKey = regexp.MustCompile(`(?m)^\s*(sharing|flags|timeSlicing|migStrategy|failRequestsGreaterThanOne|renameByDefault)\s*:`)
 
+// pluginKeys are those of which a configuration has one at its top, also where its indentation is lost. The values of a chart have others.
+var pluginKeys = []string{"version", "flags", "sharing", "timeSlicing", "failRequestsGreaterThanOne", "renameByDefault"}
+
 // IsPluginConfig reports whether a text is meant as a configuration of the device plugin, also if it is broken.
 func IsPluginConfig(text string) bool {
-	return len(text) <= maxConfig && !IsMIGConfig(text) && (pluginKey.MatchString(text) || onlyVersion(text))
-}
-
-func onlyVersion(text string) bool {
+	if len(text) > maxConfig || IsMIGConfig(text) {
+		return false
+	}
+	isKey := pluginKey.MatchString(text)
+	if !isKey && !strings.Contains(text, "version") {
+		return false
+	}
 	var c map[string]any
-	return yaml.Unmarshal([]byte(text), &c) == nil && len(c) == 1 && c["version"] != nil
+	if yaml.Unmarshal([]byte(text), &c) != nil {
+		return isKey
+	}
+	if !isKey {
+		return len(c) == 1 && c["version"] != nil
+	}
+	return slices.ContainsFunc(pluginKeys, func(key string) bool { _, has := c[key]; return has })
 }
 
 // ParsePluginConfig reads a configuration as the device plugin does: an error is one with which it does not start. The

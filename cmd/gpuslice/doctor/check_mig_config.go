@@ -3,6 +3,7 @@ package doctor
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -24,6 +25,7 @@ func checkMIGConfig(f *Facts) []Finding {
 			missing = missing.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", selected)
 		}
 	}
+	all = append(all, unfitLayouts(f, layouts)...)
 	first := "LAYOUT"
 	for _, name := range slices.Sorted(maps.Keys(layouts)) {
 		if len(validation.IsValidLabelValue(name)) == 0 { // a shell runs the remedy
@@ -51,4 +53,41 @@ func migLayouts(f *Facts) (layouts map[string]nvidia.MIGLayout, all []Finding) {
 			With(s.Object, s.field("mig-configs"), decimal(len(c.Layouts))))
 	}
 	return layouts, all
+}
+
+// unfitLayouts looks for layouts that the cards of the nodes cannot have, or no card, and for those in which instances share their memory.
+func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
+	selected := newFinding(Problem, "the selected MIG layout does not fit the GPUs: the MIG manager removes their instances, cannot make these, and sets "+
+		"nvidia.com/mig.config.state to failed").
+		WithRemedy("correct the layout, or kubectl label node NODE --overwrite %s=LAYOUT with one that fits; nvidia-smi mig -lgip on the node lists "+
+			"what a GPU has room for", labelMIGConfig)
+	for _, n := range f.Nodes {
+		name := n.Labels[labelMIGConfig]
+		memory, _ := strconv.ParseInt(n.Labels["nvidia.com/gpu.memory"], 10, 64) // none: 0, unknown
+		card, known := nvidia.MIGCardOf(n.Labels["nvidia.com/gpu.product"], memory)
+		if !known {
+			continue
+		}
+		for _, d := range layouts[name] {
+			if why := d.Exceeds(card); why != "" && d.Filter == nil { // entries with a filter are for other models
+				selected = selected.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+": "+why)
+			}
+		}
+	}
+	impossible := newFinding(Warning, "a MIG layout fits no GPU: on a node that selects it, the MIG manager removes the instances and makes none").
+		WithRemedy("correct the layout, or remove it; nvidia-smi mig -lgip on a node lists what a GPU has room for")
+	compute := newFinding(Warning, "a MIG layout divides instances into compute instances: the device plugin offers each under the name of the whole "+
+		"instance, pods share its memory, and gpuslice plans nothing there").
+		WithRemedy("write the whole instance, such as 3g.40gb in the place of 1c.3g.40gb, and share it by time-slicing")
+	for _, name := range slices.Sorted(maps.Keys(layouts)) {
+		for _, d := range layouts[name] {
+			if why := d.ExceedsAll(); why != "" {
+				impossible = impossible.With("layout/"+name, "mig-devices", why)
+			}
+			for _, profile := range d.ComputeInstances() {
+				compute = compute.With("layout/"+name, "mig-devices", profile)
+			}
+		}
+	}
+	return withEvidence(selected, impossible, compute)
 }

@@ -1,7 +1,10 @@
 package doctor
 
 import (
+	"strconv"
+
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
@@ -9,19 +12,33 @@ import (
 // maxMPSClients is how many clients one MPS daemon serves on a device.
 const maxMPSClients = 48
 
+// maxOldMPSClients is how many NVIDIA's daemon for Kubernetes allows on a device before compute capability 7.5, a V100 included.
+const maxOldMPSClients = 16
+
 // checkMPSClients looks for devices with more replicas than an MPS daemon has clients.
 func checkMPSClients(f *Facts) []Finding {
 	found := newFinding(Problem,
 		"a device has more replicas than an MPS daemon has clients: NVIDIA's daemon does not start, and with another daemon some pods do not").
 		WithRemedy("configure at most %d replicas a device", maxMPSClients)
+	old := newFinding(Problem, "a GPU before compute capability 7.5, such as a V100, has more replicas than NVIDIA's MPS control daemon (0.19) allows there: "+
+		"the daemon does not start, and the device plugin offers nothing").
+		WithRemedy("configure at most %d replicas for these nodes, or share them by timeSlicing", maxOldMPSClients)
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
 		c, _, err := nvidia.ParsePluginConfig(s.Text)
 		if err != nil || c.Sharing.SharingStrategy() != plugin.SharingStrategyMPS {
 			continue
 		}
 		for _, r := range c.Sharing.MPS.Resources {
-			if r.Replicas > maxMPSClients {
+			switch {
+			case r.Replicas > maxMPSClients:
 				found = found.With(s.Object, s.field("sharing.mps.resources[].replicas"), decimal(r.Replicas))
+			case r.Replicas > maxOldMPSClients:
+				for _, n := range f.configuredBy(s) {
+					if before75(n) {
+						old = old.With(s.Object, s.field("sharing.mps.resources[].replicas"), decimal(r.Replicas)).
+							With(object("node", "", n.Name), "compute capability", capability(n))
+					}
+				}
 			}
 		}
 	}
@@ -31,5 +48,23 @@ func checkMPSClients(f *Facts) []Finding {
 			found = found.With("pool/"+p.Name, "replicas", decimal(p.Replicas))
 		}
 	}
-	return withEvidence(found)
+	for _, n := range f.Nodes {
+		replicas, err := strconv.Atoi(n.Labels["nvidia.com/gpu.replicas"])
+		shown := len(f.settings(nvidia.IsPluginConfig)) > 0 // labels may be of an older configuration
+		if err == nil && !shown && n.Labels["nvidia.com/gpu.sharing-strategy"] == "mps" && replicas > maxOldMPSClients && before75(n) {
+			old = old.With(object("node", "", n.Name), "metadata.labels[nvidia.com/gpu.replicas]", decimal(replicas)).
+				With(object("node", "", n.Name), "compute capability", capability(n))
+		}
+	}
+	return withEvidence(found, old)
+}
+
+// capability is the compute capability of a node's GPUs by its labels; ".": unknown.
+func capability(n *corev1.Node) string {
+	return n.Labels["nvidia.com/gpu.compute.major"] + "." + n.Labels["nvidia.com/gpu.compute.minor"]
+}
+
+func before75(n *corev1.Node) bool {
+	value, err := strconv.ParseFloat(capability(n), 64)
+	return err == nil && value < 7.5
 }

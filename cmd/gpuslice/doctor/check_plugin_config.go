@@ -14,11 +14,18 @@ import (
 func checkPluginConfig(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
+		if s.isDefaultsName() {
+			all = append(all, newFinding(Problem, "the values give a configuration where the device plugin's chart wants the name of one: no node gets it").
+				With(s.Object, s.field(""), "a configuration").
+				WithRemedy("write it under config.map with a name, and the name in config.default"))
+			continue
+		}
 		c, unknown, err := nvidia.ParsePluginConfig(s.Text)
 		if err != nil {
 			all = append(all, unusable(s, err))
 		} else {
 			all = append(all, contradictions(s, c)...)
+			all = append(all, f.mpsBesideMIG(s, c)...)
 		}
 		ignored := newFinding(Warning, "the device plugin ignores fields of its configuration").
 			WithRemedy("write each field where it belongs, or remove it; gpuslice doctor -f FILE checks a configuration before it is applied")
@@ -76,6 +83,28 @@ func contradictions(s Setting, c *nvidia.PluginConfig) []Finding {
 		}
 	}
 	return append(all, withEvidence(dropped)...)
+}
+
+// mpsBesideMIG looks for MIG where a configuration shares by MPS, under whichever MIG strategy.
+func (f *Facts) mpsBesideMIG(s Setting, c *nvidia.PluginConfig) []Finding {
+	if c.Sharing.SharingStrategy() != plugin.SharingStrategyMPS {
+		return nil
+	}
+	const remedy = "share these nodes' GPUs by timeSlicing, in a configuration that they select: kubectl label node NODE --overwrite " + labelPluginConfig +
+		"=NAME; or disable MIG there: kubectl label node NODE --overwrite " + labelMIGConfig + "=all-disabled"
+	found := newFinding(Problem, "MPS is configured for nodes with MIG: GPU feature discovery (0.19) ends with an error there, so that labels are missing or "+
+		"old, and gpuslice finds no pool or a wrong one").WithRemedy(remedy)
+	for _, e := range f.underMIG(f.configuredBy(s)) {
+		found = found.With(e.Object, e.Field, e.Value)
+	}
+	if len(found.Evidence) > 0 {
+		return []Finding{found.With(s.Object, s.field("sharing"), "mps")}
+	}
+	if nvidia.MIGStrategy(c) != plugin.MigStrategySingle {
+		return nil
+	}
+	return []Finding{newFinding(Warning, "MPS is configured beside migStrategy: single: on nodes with MIG, GPU feature discovery (0.19) ends with an error "+
+		"and writes no labels").With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategySingle).WithRemedy(remedy)}
 }
 
 func advice(u nvidia.UnknownField) string {

@@ -3,6 +3,8 @@ package doctor
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
@@ -18,8 +20,12 @@ func checkPluginSelection(f *Facts) []Finding {
 	}
 	var keys []string
 	missing := newFinding(Problem, "the device plugin's selected configuration does not exist: the plugin does not start there")
+	example := "NAME"
 	for _, s := range settings {
 		keys = append(keys, s.Key)
+		if s.Key != "" && (example == "NAME" || s.Key < example) && len(validation.IsValidLabelValue(s.Key)) == 0 { // a shell runs the remedy
+			example = s.Key
+		}
 	}
 	for _, n := range f.Nodes {
 		if selected := n.Labels[labelPluginConfig]; selected != "" && !slices.Contains(keys, selected) {
@@ -32,5 +38,5 @@ func checkPluginSelection(f *Facts) []Finding {
 		}
 	}
 	return withEvidence(
-		missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, slices.Min(keys)))
+		missing.WithRemedy("select one that exists: kubectl label node NODE --overwrite %s=%s", labelPluginConfig, example))
 }

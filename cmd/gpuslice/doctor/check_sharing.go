@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
@@ -14,7 +16,7 @@ func checkSharing(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
 		c, _, err := nvidia.ParsePluginConfig(s.Text)
-		if err != nil {
+		if err != nil || s.isDefaultsName() {
 			continue
 		}
 		strategy := "timeSlicing"
@@ -22,7 +24,7 @@ func checkSharing(f *Facts) []Finding {
 			strategy = "mps"
 		}
 		shared := c.Sharing.ReplicatedResources()
-		all = append(all, sharingFindings(s, strategy, shared)...)
+		all = append(all, f.sharingFindings(s, c, strategy, shared)...)
 		if len(shared.Resources) > 0 && strategy == "timeSlicing" {
 			all = append(all, f.severalReplicas(s, shared)...)
 		}
@@ -30,13 +32,17 @@ func checkSharing(f *Facts) []Finding {
 	return all
 }
 
-func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResources) []Finding {
+func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy string, shared *plugin.ReplicatedResources) []Finding {
 	if len(shared.Resources) == 0 {
 		return nil
 	}
 	var all []Finding
 	at := "sharing." + strategy
 	for _, r := range shared.Resources {
+		if unshared := f.unshared(s, c, at, string(r.Name)); unshared != nil {
+			all = append(all, unshared...)
+			continue
+		}
 		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).
 			With(s.Object, s.field(at+".resources"), string(r.Name)))
 	}
@@ -46,6 +52,30 @@ func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResour
 			WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
 	}
 	return all
+}
+
+// unshared is what a configuration shares although the plugin does not offer it, so that nothing is shared.
+func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []Finding {
+	strategy, from := f.migStrategy(s, c)
+	if strings.HasPrefix(name, migResources) && (strategy == plugin.MigStrategySingle || strategy == plugin.MigStrategyNone) {
+		correct := "migStrategy: mixed, under which instances have names of their own, or remove the resource"
+		if strategy == plugin.MigStrategySingle {
+			correct = "the name nvidia.com/gpu, which instances have under migStrategy: single, or set migStrategy: mixed"
+		}
+		return []Finding{newFinding(Problem, "under MIG strategy %s the device plugin offers no %s: it shares nothing, and does not say so", strategy, name).
+			With(s.Object, s.field(at+".resources"), name).With(from.Object, from.Field, from.Value).WithRemedy("write %s", correct)}
+	}
+	nodes := f.configuredBy(s)
+	if name != string(wholeGPU) || strategy != plugin.MigStrategyMixed || len(nodes) == 0 ||
+		slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !offersInstances(n) || offersWholeGPUs(n) || offers(n, sharedGPU) }) {
+		return nil
+	}
+	found := newFinding(Warning, "all GPUs are under MIG strategy mixed, where the device plugin offers instances by their names and no %s: it shares nothing", name).
+		With(s.Object, s.field(at+".resources"), name)
+	for _, n := range nodes {
+		found = found.With(object("node", "", n.Name), "status.allocatable", migResources+"...")
+	}
+	return []Finding{found.WithRemedy("name the instances: nvidia.com/mig-1g.10gb in the place of %s", name)}
 }
 
 // severalReplicas judges whether the plugin lets a container request several replicas: it has to on a granular pool, and

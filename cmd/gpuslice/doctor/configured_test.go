@@ -147,6 +147,13 @@ func partsOn(replicas int, granule api.MiB) change {
 	}
 }
 
+// configAs is a configuration under a name.
+func configAs(name, text string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Configs = append(f.Configs, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "configs"}, Data: map[string]string{name: text}})
+	}
+}
+
 // noPods is a cluster whose pods are known, and hold no GPU.
 func noPods(_ *testing.T, f *Facts) { f.Held = map[held]bool{} }
 
@@ -194,7 +201,72 @@ func configuredRows() []row {
 	withGuard := func(pullSecret, plugins string) []change {
 		return []change{installedWith(3, nil), guardImage(pullSecret), written(apiServerPod(plugins))}
 	}
+	halves := "version: v1\nmig-configs:\n  four-halves: [{devices: all, mig-enabled: true, mig-devices: {3g.40gb: 2, 2g.20gb: 1}}]\n" +
+		"  filtered: [{device-filter: '0x20B710DE', devices: all, mig-enabled: true, mig-devices: {1g.6gb: 4}}]\n" +
+		"  small: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]\n" +
+		"  compute: [{devices: all, mig-enabled: true, mig-devices: {1c.3g.40gb: 3}}]\n"
+	values := "config:\n  map:\n    shared: |-\n      " + strings.ReplaceAll(shared, "\n", "\n      ") +
+		"\n    whole: |-\n      " + strings.ReplaceAll(one, "\n", "\n      ") + "\n"
+	sharesInstances := func(strategy string) string {
+		return strings.ReplaceAll(shared, "name: nvidia.com/gpu", "name: nvidia.com/mig-1g.10gb") + strategy
+	}
+	v100 := func(replicas int64) []change {
+		return append(sharedIn("h100-mps-plugin", "mps", replicas), label("nvidia.com/gpu.product", "Tesla-V100-SXM2-32GB"),
+			label("nvidia.com/gpu.compute.major", "7"), label("nvidia.com/gpu.compute.minor", "0"))
+	}
 	return []row{
+		{"a layout that does not fit the GPUs", []change{mig, label(labelMIGConfig, "four-halves"), withConfig(halves)},
+			"mig-config", Problem, "does not fit the GPUs"},
+		{"a layout of another card's profiles", []change{mig, label(labelMIGConfig, "small"), withConfig(halves)},
+			"mig-config", Problem, "does not fit the GPUs"},
+		{"a layout of other models", []change{mig, label(labelMIGConfig, "filtered"), withConfig(halves)}, "mig-config", "", "does not fit the GPUs"},
+		{"a layout that fits", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts)}, "mig-config", "", "does not fit the GPUs"},
+		{"a layout that fits, on a node under strategy single", []change{nodes("a100-mig-single"), label(labelMIGConfig, "balanced"), withConfig(layouts)},
+			"mig-config", "", "does not fit the GPUs"},
+		{"a layout that does not fit, on a node under strategy single",
+			[]change{nodes("a100-mig-single"), label(labelMIGConfig, "small"), withConfig(halves)}, "mig-config", Problem, "does not fit the GPUs"},
+		{"a layout that fits no GPU", []change{withConfig(halves)}, "mig-config", Warning, "fits no GPU"},
+		{"layouts that fit a GPU", []change{withConfig(layouts)}, "mig-config", "", "fits no GPU"},
+		{"a layout with compute instances", []change{withConfig(halves)}, "mig-config", Warning, "into compute instances"},
+		{"values of a chart", []change{withConfig(values)}, "plugin-config", Problem, "does not start"},
+		{"values of a chart are no configuration", []change{withConfig(values)}, "plugin-config", "", "ignores fields"},
+		{"a configuration in the values of a chart", []change{withConfig(values)}, "sharing", OK, "gives 4 replicas"},
+		{"a node that selects a configuration of the values", []change{l4, label(labelPluginConfig, "shared"), withConfig(values)},
+			"plugin-selection", "", ""},
+		{"a node that selects none of the values", []change{l4, label(labelPluginConfig, "other"), withConfig(values)},
+			"plugin-selection", Problem, "does not exist"},
+		{"a configuration in the place of the default's name",
+			[]change{withConfig("config:\n  default: |-\n    version: v1\n    flags: {migStrategy: none}\n")},
+			"plugin-config", Problem, "wants the name of one"},
+		{"time-slicing of instances under strategy single", []change{withConfig(sharesInstances("flags: {migStrategy: single}\n"))},
+			"sharing", Problem, "under MIG strategy single the device plugin offers no nvidia.com/mig-1g.10gb"},
+		{"time-slicing of instances under the operator's strategy single", []change{withConfig(sharesInstances("")), single},
+			"sharing", Problem, "under MIG strategy single"},
+		{"time-slicing of instances under strategy none", []change{withConfig(sharesInstances("flags: {migStrategy: none}\n"))},
+			"sharing", Problem, "under MIG strategy none"},
+		{"time-slicing of instances under strategy mixed", []change{withConfig(sharesInstances("flags: {migStrategy: mixed}\n"))},
+			"sharing", OK, "4 replicas of nvidia.com/mig-1g.10gb"},
+		{"time-slicing of GPUs under strategy single", []change{withConfig(shared + "flags: {migStrategy: single}\n")},
+			"sharing", OK, "4 replicas of nvidia.com/gpu"},
+		{"time-slicing of GPUs that are all instances", []change{mig, withConfig(shared + "flags: {migStrategy: mixed}\n")},
+			"sharing", Warning, "all GPUs are under MIG strategy mixed"},
+		{"time-slicing of GPUs of which some are instances", []change{mig, l4, withConfig(shared + "flags: {migStrategy: mixed}\n")},
+			"sharing", OK, "4 replicas of nvidia.com/gpu"},
+		{"MPS on nodes with MIG", []change{mig, withConfig(mpsOf(4))}, "plugin-config", Problem, "MPS is configured for nodes with MIG"},
+		{"MPS on nodes with MIG under strategy single", []change{nodes("a100-mig-single"), withConfig(mpsOf(4))},
+			"plugin-config", Problem, "MPS is configured for nodes with MIG"},
+		{"MPS on nodes that will have MIG", []change{nodes("a100-plain"), label(labelMIGConfig, "balanced"),
+			withConfig(layouts), withConfig(mpsOf(4))}, "plugin-config", Problem, "MPS is configured for nodes with MIG"},
+		{"MPS on nodes beside nodes with MIG", []change{mig, label(labelPluginConfig, "other"), nodes("h100-mps-plugin"), withConfig(mpsOf(4)),
+			configAs("other", shared)}, "plugin-config", "", "MPS is configured for nodes with MIG"},
+		{"MPS beside strategy single", []change{withConfig(mpsOf(4) + "flags: {migStrategy: single}\n")},
+			"plugin-config", Warning, "beside migStrategy: single"},
+		{"MPS without MIG", []change{nodes("h100-mps-plugin"), withConfig(mpsOf(4))}, "plugin-config", "", ""},
+		{"20 MPS clients on a V100", append(v100(20), withConfig(mpsOf(20))), "mps-clients", Problem, "before compute capability 7.5"},
+		{"20 MPS clients on a V100 by its labels", v100(20), "mps-clients", Problem, "before compute capability 7.5"},
+		{"16 MPS clients on a V100", append(v100(16), withConfig(mpsOf(16))), "mps-clients", "", ""},
+		{"20 MPS clients on an H100", []change{nodes("h100-mps-plugin"), withConfig(mpsOf(20))}, "mps-clients", "", ""},
+		{"20 MPS clients on a T4", []change{nodes("t4-plain-old-driver"), withConfig(mpsOf(20))}, "mps-clients", "", ""},
 		{"MPS keeps names", []change{withConfig(mpsOf(4))}, "sharing", Warning, "keep the name"},
 		{"exclusive nodes by one replica", []change{withConfig(one)}, "plugin-config", Problem, "does not start"},
 		{"no advice on how to share where nothing starts", []change{withConfig(one)}, "sharing", "", ""},

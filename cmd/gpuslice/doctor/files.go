@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
-	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -158,7 +157,7 @@ func (f *Facts) addBare(d manifest.Document) bool {
 		return false
 	case head.ServerVersion != nil:
 		f.Version = head.ServerVersion
-	case nvidia.IsPluginConfig(text) || nvidia.IsMIGConfig(text):
+	case isConfig(text):
 		f.Settings = append(f.Settings, Setting{Object: d.At.String(), Text: text})
 	default:
 		return false
