@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/fleet/scrape"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -46,9 +47,9 @@ func TestGPUs(t *testing.T) {
 			byName[n.Name] = n
 		}
 		r := &reader{out: inventory.New(time.Time{}), nodes: map[string]*inventory.Node{}}
-		pools := from.Pools(config.PoolsSpec{}, nil)
-		for i := range pools {
-			r.addPool(&pools[i], byName, from.Slices)
+		offered := from.Pools(config.PoolsSpec{}, nil)
+		for i := range offered {
+			r.addPool(&offered[i], byName, from.Slices)
 		}
 		for _, n := range r.nodes {
 			name := strings.Join(append(slices.Clone(s.SliceFiles), s.NodeFiles...), " ")
@@ -166,6 +167,20 @@ func TestManyLargePods(t *testing.T) {
 	if hostile < 50 || hostile == 200 || len(r.out.Unread) != 1 ||
 		!strings.Contains(r.out.Unread[0], fmt.Sprintf("the largest first (%d)", 200-hostile)) {
 		t.Errorf("%d hostile pods stay, %q", hostile, r.out.Unread)
+	}
+}
+
+// TestOthers: what is named like NVIDIA's resources and is no GPU of a pool is noted; GPUs, and what a pool offers, are not.
+func TestOthers(t *testing.T) {
+	r := &reader{out: inventory.New(time.Time{}), err: io.Discard, others: map[string]*others{}, pools: []pools.Pool{{Resource: "nvidia.com/special"}}}
+	for _, name := range []string{"cpu", "example.com/gpu", "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb",
+		"nvidia.com/special", "nvidia.com/hostdev", "nvidia.com/gpumem"} {
+		r.countOther(name, func(o *others) { o.nodes++ })
+	}
+	r.noteOthers()
+	const want = "nvidia.com/gpumem (nodes: 1, pods: 0), nvidia.com/hostdev (nodes: 1, pods: 0)"
+	if len(r.out.Notes) != 1 || !strings.HasSuffix(r.out.Notes[0], ": "+want) {
+		t.Errorf("%q, want %q", r.out.Notes, want)
 	}
 }
 
