@@ -61,6 +61,7 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 		"nvidia.com/mig.config.state to failed").
 		WithRemedy("correct the layout, or kubectl label node NODE --overwrite %s=LAYOUT with one that fits; nvidia-smi mig -lgip on the node lists "+
 			"what a GPU has room for", labelMIGConfig)
+	reported := map[string]bool{}
 	for _, n := range f.Nodes {
 		name := n.Labels[labelMIGConfig]
 		memory, _ := strconv.ParseInt(n.Labels["nvidia.com/gpu.memory"], 10, 64) // none: 0, unknown
@@ -70,6 +71,7 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 		}
 		for _, d := range layouts[name] {
 			if why := d.Exceeds(card); why != "" && d.Filter == nil { // entries with a filter are for other models
+				reported[name] = true
 				selected = selected.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+": "+why)
 			}
 		}
@@ -81,7 +83,7 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 		WithRemedy("write the whole instance, such as 3g.40gb in the place of 1c.3g.40gb, and share it by time-slicing")
 	for _, name := range slices.Sorted(maps.Keys(layouts)) {
 		for _, d := range layouts[name] {
-			if why := d.ExceedsAll(); why != "" {
+			if why := d.ExceedsAll(); why != "" && !reported[name] {
 				impossible = impossible.With("layout/"+name, "mig-devices", why)
 			}
 			for _, profile := range d.ComputeInstances() {
