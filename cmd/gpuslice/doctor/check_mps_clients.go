@@ -23,7 +23,8 @@ func checkMPSClients(f *Facts) []Finding {
 	old := newFinding(Problem, "a GPU before compute capability 7.5, such as a V100, has more replicas than NVIDIA's MPS control daemon (0.19) allows there: "+
 		"the daemon does not start, and the device plugin offers nothing").
 		WithRemedy("configure at most %d replicas for these nodes, or share them by timeSlicing", maxOldMPSClients)
-	for _, s := range f.settings(nvidia.IsPluginConfig) {
+	settings := f.settings(nvidia.IsPluginConfig)
+	for _, s := range settings {
 		c, _, err := nvidia.ParsePluginConfig(s.Text)
 		if err != nil || c.Sharing.SharingStrategy() != plugin.SharingStrategyMPS {
 			continue
@@ -50,8 +51,8 @@ func checkMPSClients(f *Facts) []Finding {
 	}
 	for _, n := range f.Nodes {
 		replicas, err := strconv.Atoi(n.Labels["nvidia.com/gpu.replicas"])
-		shown := len(f.settings(nvidia.IsPluginConfig)) > 0 // labels may be of an older configuration
-		if err == nil && !shown && n.Labels["nvidia.com/gpu.sharing-strategy"] == "mps" && replicas > maxOldMPSClients && before75(n) {
+		if err == nil && len(settings) == 0 && // else labels may be of an older configuration
+			n.Labels["nvidia.com/gpu.sharing-strategy"] == "mps" && replicas > maxOldMPSClients && before75(n) {
 			old = old.With(object("node", "", n.Name), "metadata.labels[nvidia.com/gpu.replicas]", decimal(replicas)).
 				With(object("node", "", n.Name), "compute capability", capability(n))
 		}

@@ -65,9 +65,11 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 		return []Finding{newFinding(Problem, "under MIG strategy %s the device plugin offers no %s: it shares nothing, and does not say so", strategy, name).
 			With(s.Object, s.field(at+".resources"), name).With(from.Object, from.Field, from.Value).WithRemedy("write %s", correct)}
 	}
+	if name != string(wholeGPU) || strategy != plugin.MigStrategyMixed {
+		return nil
+	}
 	nodes := f.configuredBy(s)
-	if name != string(wholeGPU) || strategy != plugin.MigStrategyMixed || len(nodes) == 0 ||
-		slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !offersInstances(n) || offersWholeGPUs(n) || offers(n, sharedGPU) }) {
+	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !offersInstances(n) || offersWholeGPUs(n) || offers(n, sharedGPU) }) {
 		return nil
 	}
 	found := newFinding(Warning, "all GPUs are under MIG strategy mixed, where the device plugin offers instances by their names and no %s: it shares nothing", name).
