@@ -69,10 +69,12 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 		return nil
 	}
 	nodes := f.configuredBy(s)
-	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !offersInstances(n) || offersWholeGPUs(n) || offers(n, sharedGPU) }) {
+	if len(nodes) == 0 ||
+		slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !offersInstances(n) || offersWholeGPUs(n) || offers(n, sharedGPU) }) {
 		return nil
 	}
-	found := newFinding(Warning, "all GPUs are under MIG strategy mixed, where the device plugin offers instances by their names and no %s: it shares nothing", name).
+	found := newFinding(Warning, "all GPUs are under MIG strategy mixed, where the device plugin offers instances by their names and no %s: "+
+		"it shares nothing", name).
 		With(s.Object, s.field(at+".resources"), name)
 	for _, n := range nodes {
 		found = found.With(object("node", "", n.Name), "status.allocatable", migResources+"...")
