@@ -125,7 +125,7 @@ func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
 	on := uncounted
-	if !view.Pending && (len(view.Namespaces) > 0 || r.countedRecently(state)) {
+	if !view.Pending && (viewed || r.countedRecently(state)) {
 		on = counted
 	}
 	replies := r.decide(tally, on)

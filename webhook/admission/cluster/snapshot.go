@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +39,7 @@ type Snapshot struct {
 	classes   map[string]*resourcev1.DeviceClass
 }
 
-// origin is the same for Snapshots that differ in tenants' documents alone.
+// origin is the same for Snapshots that differ in tenants' documents alone, or in nodes that change no pool.
 type origin struct{ _ byte }
 
 // generation identifies the inputs of decisions about pods of one namespace.
@@ -84,7 +85,18 @@ func Next(before *Snapshot, from Objects, good map[string]GoodPolicy, now time.T
 	next = newSnapshot(readDocuments(from.Policies, good)).withPools(from.Source, known)
 	next.tenants, next.guard, next.runtimes = tenants, from.Guard, from.Runtimes
 	next.failures = guardaccess.Of(from.State).Current(now)
+	if before != nil && next.decidesAs(before) {
+		next.origin = before.origin
+	}
 	return next, changed
+}
+
+// decidesAs reports whether decisions have the same inputs as before. A change of generation has all pods counted again, and nodes come
+// and go by the minute.
+func (s *Snapshot) decidesAs(before *Snapshot) bool {
+	return reflect.DeepEqual(s.documents, before.documents) && reflect.DeepEqual(s.pools, before.pools) &&
+		reflect.DeepEqual(s.classes, before.classes) && reflect.DeepEqual(s.failures, before.failures) &&
+		reflect.DeepEqual(s.guard, before.guard) && reflect.DeepEqual(s.runtimes, before.runtimes)
 }
 
 // WithTenants is s with tenants' own documents, and those of them that s does not have.
