@@ -222,3 +222,26 @@ func TestNeighbors(t *testing.T) {
 		}
 	}
 }
+
+// TestNeighborRequests: a webhook that is called later may add the request itself. Kubernetes then calls again only those entries that
+// it has called before, so one entry has to select pods with the request and pods without it.
+func TestNeighborRequests(t *testing.T) {
+	i := need(t)
+	setUpReapply(t, i, "neighbor-requests")
+	neighbor(t, i, "z-requests", "neighbor-requests", admissionregistrationv1.NeverReinvocationPolicy, func(p *corev1.Pod) {
+		if len(p.Spec.Containers[0].Resources.Limits) > 0 { // neighbor awaits its webhook with a pod that requests nothing
+			metav1.SetMetaDataLabel(&p.ObjectMeta, api.LabelMemory, "4Gi")
+		}
+	})
+	pod := podOf(t, "p", "neighbor-requests", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/gpu: 1}}}\n")
+	if _, err := i.Apply.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := i.Server.Client.CoreV1().Pods("neighbor-requests").Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got.Annotations[api.AnnotationSummary], "4Gi") {
+		t.Errorf("no slice of 4Gi: %v", got.Annotations)
+	}
+}
