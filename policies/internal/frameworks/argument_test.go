@@ -12,7 +12,7 @@ func TestArguments(t *testing.T) {
 	t.Run("are checked against the slice", func(t *testing.T) {
 		t.Parallel()
 		const vllm = "vllm/vllm-openai:v0.6.3.post1"
-		const missing = "vLLM takes 92 % of the device; add --gpu-memory-utilization=0.1093 for 2Gi of 16Gi"
+		const missing = "vLLM takes 90-92 % of the device; add --gpu-memory-utilization=0.1093 for 2Gi of 16Gi"
 		deny := map[string]Switch{"vllm": {Arguments: ArgumentsDeny}, "sglang": {Arguments: ArgumentsDeny}}
 		tests := []struct {
 			name    string
@@ -53,7 +53,7 @@ func TestArguments(t *testing.T) {
 			{"vLLM in a MIG instance needs nothing", sample{image: vllm, view: ViewSliced, switches: deny}, "", "", ""},
 			{"a total that may be the limit gives no number", sample{image: vllm, view: ViewUnknown, switches: deny}, "", "", ""},
 			{"a total that is not known gives no number, and denies nothing", sample{image: vllm, total: -1, switches: deny},
-				"vLLM takes 92 % of the device; set --gpu-memory-utilization to fit the slice (the device's memory is not known here)", "", ""},
+				"vLLM takes 90-92 % of the device; set --gpu-memory-utilization to fit the slice (the device's memory is not known here)", "", ""},
 			{"the whole device has room for the default", sample{image: vllm, slice: 16 * giB, switches: deny},
 				"", "", "--gpu-memory-utilization=0.92 (vLLM)"},
 			{"a slice smaller than what vLLM does not count", sample{image: vllm, slice: 128 << 20},

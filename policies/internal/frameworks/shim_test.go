@@ -57,7 +57,7 @@ func TestShim(t *testing.T) {
 		{name: "a slice below the context", in: sample{image: image, command: python, slice: 256 << 20, switches: on},
 			why: "not more than the context allowance"},
 		{name: "another server above", in: sample{image: "vllm/vllm-openai:v0.6.0", command: []string{"vllm", "serve"}, switches: on},
-			why: "takes 92 %"},
+			why: "takes 90-92 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
