@@ -2,6 +2,8 @@ package request
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,7 +36,8 @@ func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource
 		if i == 1 {
 			list = "requests"
 		}
-		for name, q := range quantities {
+		for _, name := range slices.Sorted(maps.Keys(quantities)) { // the same violation each time
+			q := quantities[name]
 			if !pools.IsGPU(string(name), offered) || q.IsZero() {
 				continue
 			}
