@@ -68,9 +68,9 @@ func (in *Input) requestField() string {
 	return ""
 }
 
-// splitPath returns the field of a path for people (podedit.ChangedPaths): a container's is the container as a whole, since the parts
+// fieldOfChange returns the field of a path for people (podedit.ChangedPaths): a container's is the container as a whole, since the parts
 // of a list have names there.
-func splitPath(path string) (container, at string) {
+func fieldOfChange(path string) (container, at string) {
 	for _, list := range []string{"initContainers", "containers"} {
 		if rest, ok := strings.CutPrefix(path, "spec."+list+"["); ok {
 			container, _, _ = strings.Cut(rest, "]")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -28,7 +29,7 @@ func (c *creation) severalGPUs() Decision {
 	if name == "" {
 		return Decision{}
 	}
-	const at = "resources.limits[" + api.ResourceGPU + "]"
+	at := request.ResourceField("limits", api.ResourceGPU)
 	if !slices.ContainsFunc(in.Policy.Strategies, func(name api.StrategyName) bool { return strategies.Named(name).Whole() }) {
 		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs",
 			Container: name, Field: at, Detail: fmt.Sprintf(

@@ -254,6 +254,6 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	}
 	v := api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
 		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))}
-	v.Container, v.Field = splitPath(paths[0])
+	v.Container, v.Field = fieldOfChange(paths[0])
 	return append(violations, v)
 }

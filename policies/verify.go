@@ -80,7 +80,7 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	}
 	v := api.Violation{Rule: api.RuleUndone, Reason: "the slice was changed after it was given",
 		Detail: message.ShortList(changed) + "; " + remedy}
-	v.Container, v.Field = splitPath(changed[0])
+	v.Container, v.Field = fieldOfChange(changed[0])
 	return []api.Violation{v}
 }
 

@@ -137,7 +137,7 @@ func TestRehearsal(t *testing.T) {
 		}
 	}
 	if !strings.Contains(written, "27 of 108 multiprocessors") || !strings.Contains(written, "free of 2Gi to the client") {
-		t.Error("it lacks what the driver tells a client of MPS")
+		t.Error("the free and total memory of a client of MPS is missing")
 	}
 	if strings.Contains(written, fakegpu.ConfigVariable) {
 		t.Error("the table has the environment in it")

@@ -81,10 +81,10 @@ func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (
 	view := View{Shown: make(map[string]bool)}
 	all := true // each namespace is tried, so that all watches start
 	for _, name := range namespaces {
-		w, soon := c.watch(name)
+		w, pending := c.watch(name)
 		switch {
 		case w == nil:
-			all, view.Pending = false, view.Pending || soon
+			all, view.Pending = false, view.Pending || pending
 		case !w.pods.addTo(&view, name, reservations):
 			all, view.Pending = false, view.Pending || w.pods.pending()
 		}
@@ -94,7 +94,7 @@ func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (
 
 // watch returns the watch of a namespace; nil: it has none, or is soon to be started again. It starts one that is missing, or whose pods
 // hold something else now.
-func (c *ClusterWatcher) watch(namespace string) (w *namespaceWatch, soon bool) {
+func (c *ClusterWatcher) watch(namespace string) (w *namespaceWatch, pending bool) {
 	generation := c.Generation(namespace)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,21 +2,21 @@ package ledger
 
 import "time"
 
-// basis is what a tally rests on.
-type basis int
+// coverage is what a tally rests on.
+type coverage int
 
 const (
-	uncounted basis = iota // pods that this replica may not have counted: only requests that already have a reservation are answered
-	counted                // pods that it has counted: nothing can be denied
-	listed                 // a new list
+	coverageNone    coverage = iota // pods that this replica may not have counted: only requests that already have a reservation are answered
+	coverageCounted                 // pods that it has counted: nothing can be denied
+	coverageListed                  // a new list
 )
 
 // decide returns the answers to send once tally is written, in the order of arrival, and adds the reservations to tally.
 // Unless tally rests on a new list, it returns the admissions only.
-func (r *round) decide(tally *Tally, on basis) (replies []reply) {
+func (r *round) decide(tally *Tally, on coverage) (replies []reply) {
 	for _, w := range r.waiting {
 		mine := r.reservation(w)
-		if on == uncounted && !tally.Has(mine) {
+		if on == coverageNone && !tally.Has(mine) {
 			continue
 		}
 		a := r.evaluate(tally, w, mine)
@@ -24,7 +24,7 @@ func (r *round) decide(tally *Tally, on basis) (replies []reply) {
 		if a.Decision == Admitted && !w.request.DryRun && !tally.Has(mine) {
 			tally.Reserve(mine)
 		}
-		if a.Decision == Admitted || on == listed {
+		if a.Decision == Admitted || on == coverageListed {
 			replies = append(replies, reply{w, a})
 		}
 	}

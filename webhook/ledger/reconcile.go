@@ -95,7 +95,7 @@ func (r *round) rebase(a attempt, stored storedLedger) (attempt, error) {
 // writeAttempt decides the requests on the attempt, writes it, and answers.
 func (r *round) writeAttempt(ctx context.Context, a attempt) error {
 	tally := NewTally(a.next)
-	replies := r.decide(tally, listed)
+	replies := r.decide(tally, coverageListed)
 	after, err := r.writeFor(ctx, a.over, tally.State())
 	if err != nil {
 		return err

@@ -124,9 +124,9 @@ func (r *round) step(ctx context.Context) error {
 func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
-	on := uncounted
+	on := coverageNone
 	if !view.Pending && (viewed || r.countedRecently(state)) {
-		on = counted
+		on = coverageCounted
 	}
 	replies := r.decide(tally, on)
 	reconciled := viewed && r.needsNoList(state)

@@ -8,8 +8,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// ResourcePrefix begins the names of all GPU resources.
-const ResourcePrefix = "nvidia.com/"
+// ResourcePrefix begins the names of NVIDIA's resources, of GPUs and others, and MIGPrefix those of MIG instances.
+const (
+	ResourcePrefix = "nvidia.com/"
+	MIGPrefix      = ResourcePrefix + "mig-"
+)
 
 // The variables by which a pod requests the driver's own memory limit from the container toolkit.
 const (

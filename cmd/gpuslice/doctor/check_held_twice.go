@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -40,7 +41,7 @@ func checkHeldTwice(f *Facts) []Finding {
 // to the node's capacity.
 func gaveUp(n *corev1.Node, name corev1.ResourceName) bool {
 	left := n.Status.Allocatable[name]
-	if strings.HasPrefix(string(name), migResources) {
+	if strings.HasPrefix(string(name), nvidia.MIGPrefix) {
 		left = n.Status.Capacity[name]
 	}
 	return left.IsZero()

@@ -22,7 +22,7 @@ func checkNodes(f *Facts) []Finding {
 	var all []Finding
 	others := map[string]bool{}
 	for _, n := range f.Nodes {
-		others[n.Name] = isHAMis(n)
+		others[n.Name] = hasHAMiPlugin(n)
 	}
 	for i := range offered {
 		all = append(all, poolFinding(&offered[i], others))

@@ -14,7 +14,7 @@ func checkOtherPlugins(f *Facts) []Finding {
 	found := newFinding(Warning,
 		"HAMi's device plugin gives out the GPUs of these nodes: %s counts its shares there, and gpuslice plans nothing", api.ResourceGPU)
 	for _, n := range f.Nodes {
-		if isHAMis(n) {
+		if hasHAMiPlugin(n) {
 			found = found.With(object("node", "", n.Name), "metadata.annotations", annotationHAMi)
 		}
 	}
@@ -22,4 +22,4 @@ func checkOtherPlugins(f *Facts) []Finding {
 		"to give them to gpuslice, drain them and replace HAMi's device plugin by NVIDIA's"))
 }
 
-func isHAMis(n *corev1.Node) bool { return n.Annotations[annotationHAMi] != "" }
+func hasHAMiPlugin(n *corev1.Node) bool { return n.Annotations[annotationHAMi] != "" }

@@ -57,7 +57,7 @@ func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy stri
 // unshared is what a configuration shares although the plugin does not offer it, so that nothing is shared.
 func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []Finding {
 	strategy, from := f.migStrategy(s, c)
-	if strings.HasPrefix(name, migResources) && (strategy == plugin.MigStrategySingle || strategy == plugin.MigStrategyNone) {
+	if strings.HasPrefix(name, nvidia.MIGPrefix) && (strategy == plugin.MigStrategySingle || strategy == plugin.MigStrategyNone) {
 		correct := "migStrategy: mixed, under which instances have names of their own, or remove the resource"
 		if strategy == plugin.MigStrategySingle {
 			correct = "the name nvidia.com/gpu, which instances have under migStrategy: single, or set migStrategy: mixed"
@@ -77,7 +77,7 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 		"it shares nothing", name).
 		With(s.Object, s.field(at+".resources"), name)
 	for _, n := range nodes {
-		found = found.With(object("node", "", n.Name), "status.allocatable", migResources+"...")
+		found = found.With(object("node", "", n.Name), "status.allocatable", nvidia.MIGPrefix+"...")
 	}
 	return []Finding{found.WithRemedy("name the instances: nvidia.com/mig-1g.10gb in the place of %s", name)}
 }

@@ -64,7 +64,7 @@ func (f *Facts) underMIG(nodes []*corev1.Node) (shown []Evidence) {
 		case strings.Contains(product, "-MIG-"):
 			shown = append(shown, Evidence{where, "metadata.labels[nvidia.com/gpu.product]", product})
 		case offersInstances(n):
-			shown = append(shown, Evidence{where, "status.allocatable", migResources + "..."})
+			shown = append(shown, Evidence{where, "status.allocatable", nvidia.MIGPrefix + "..."})
 		case enables:
 			shown = append(shown, Evidence{where, "metadata.labels[" + labelMIGConfig + "]", selected})
 		}

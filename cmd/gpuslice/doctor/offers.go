@@ -13,9 +13,6 @@ import (
 // wholeGPU is the only resource that Cluster Autoscaler takes for a GPU (kubernetes/autoscaler #8095).
 const wholeGPU corev1.ResourceName = "nvidia.com/gpu"
 
-// migResources begins the names of MIG instances that have names of their own.
-const migResources = nvidia.ResourcePrefix + "mig-"
-
 // offered are the resources of GPUs that a node offers.
 func (f *Facts) offered(n *corev1.Node) (names []string) {
 	for name, q := range n.Status.Allocatable {
@@ -27,7 +24,7 @@ func (f *Facts) offered(n *corev1.Node) (names []string) {
 	return names
 }
 
-// isGPU reports whether a resource is one of GPUs: see pools.IsGPU.
+// isGPU is pools.IsGPU for resources of NVIDIA.
 func (f *Facts) isGPU(name string) bool {
 	if pools.IsGPU(name, nil) || !strings.HasPrefix(name, nvidia.ResourcePrefix) {
 		return pools.IsGPU(name, nil)
@@ -48,7 +45,7 @@ func offers(n *corev1.Node, name corev1.ResourceName) bool {
 // offersInstances reports whether a node offers MIG instances under names of their own.
 func offersInstances(n *corev1.Node) bool {
 	for name, amount := range n.Status.Allocatable {
-		if strings.HasPrefix(string(name), migResources) && !amount.IsZero() {
+		if strings.HasPrefix(string(name), nvidia.MIGPrefix) && !amount.IsZero() {
 			return true
 		}
 	}

@@ -4,7 +4,7 @@ package nvidia
 // Resources for GPUs.
 const (
 	SharedGPU      = "nvidia.com/gpu.shared"
-	ResourcePrefix = "nvidia.com/" // of all GPU resources
+	ResourcePrefix = "nvidia.com/" // of GPU resources, and of others
 	MIGPrefix      = ResourcePrefix + "mig-"
 )
 

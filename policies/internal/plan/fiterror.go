@@ -8,6 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -239,7 +240,7 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 	}
 	slices.Sort(offered)
 	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource",
-		Container: requested.Name, Field: "resources.limits[" + requested.Resource + "]",
+		Container: requested.Name, Field: request.ResourceField("limits", requested.Resource),
 		Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
 			requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }

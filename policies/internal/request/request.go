@@ -150,14 +150,14 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 	text := fmt.Sprintf("%s: %q", g.resource.name, quantity.GPUText(g.resource.amount))
 	if !slices.Contains(r.policy.Accept, spellings.NameOfQuantities) {
 		r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted",
-			Container: g.name, Field: resourceField(g.resource.list, g.resource.name), Detail: fmt.Sprintf(
+			Container: g.name, Field: ResourceField(g.resource.list, g.resource.name), Detail: fmt.Sprintf(
 				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
 				text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, share)})
 		return out
 	}
 	req.Explicit = true
 	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: share}) {
-		r.denyIn(g.name, resourceField(g.resource.list, g.resource.name), "two sizes for one slice",
+		r.denyIn(g.name, ResourceField(g.resource.list, g.resource.name), "two sizes for one slice",
 			fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}

@@ -29,7 +29,7 @@ func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource
 	list := "limits"
 	deny := func(name corev1.ResourceName, reason, detail string) *api.Violation {
 		v := Invalid("", reason, detail)
-		v.Container, v.Field = c.Name, resourceField(list, string(name))
+		v.Container, v.Field = c.Name, ResourceField(list, string(name))
 		return v
 	}
 	for i, quantities := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
@@ -63,8 +63,8 @@ func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource
 	return found, nil
 }
 
-// resourceField is the path of a quantity in its container.
-func resourceField(list, name string) string {
+// ResourceField is the path of a quantity in its container.
+func ResourceField(list, name string) string {
 	return field.NewPath("resources", list).Key(name).String()
 }
 

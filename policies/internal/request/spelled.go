@@ -91,7 +91,7 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, sou
 	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
 	switch {
 	case gpus > 0 && g.resource.count > 0 && g.resource.count != gpus:
-		r.denyIn(g.name, resourceField(g.resource.list, g.resource.name), "two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
+		r.denyIn(g.name, ResourceField(g.resource.list, g.resource.name), "two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
 			g.name, g.resource.name, g.resource.count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
 	case gpus > 0 && g.resource.share.Zero():
 		out.GPUs = gpus

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
 // unpromisedParts denies a pod without a slice that requests parts of a device by itself: whatever their number it would see
@@ -27,7 +28,7 @@ func unpromisedParts(s Subject) []api.Violation {
 			}
 			if ok, _ := p.Reach(s.Pod, everyTaint); ok {
 				return []api.Violation{{Rule: api.RuleStrategy, Reason: "parts of a GPU without a slice",
-					Container: c.Name, Field: "resources.limits[" + p.Resource + "]", Detail: fmt.Sprintf(
+					Container: c.Name, Field: request.ResourceField("limits", p.Resource), Detail: fmt.Sprintf(
 						"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
 						c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
 			}

@@ -17,13 +17,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Every is how often a reader looks whether ClusterPolicies are served, and Retry how soon it reads again after a change
-// or a failure. timeout bounds one read, watch one watch.
+// DiscoveryPeriod is how often a reader looks whether ClusterPolicies are served, and RetryPeriod how soon it reads again after a change
+// or a failure. readTimeout bounds one read, watchTimeout one watch.
 const (
-	Every   = 30 * time.Second
-	Retry   = time.Second
-	timeout = 10 * time.Second
-	watch   = 5 * time.Minute
+	DiscoveryPeriod = 30 * time.Second
+	RetryPeriod     = time.Second
+	readTimeout     = 10 * time.Second
+	watchTimeout    = 5 * time.Minute
 )
 
 // Reader reads the ClusterPolicy, and again when it changes. An informer would log an error every few
@@ -37,8 +37,8 @@ type Reader struct {
 	read    atomic.Bool
 }
 
-// Asked reports whether the API server has answered once, if only that the kind is unknown.
-func (r *Reader) Asked() bool { return r.Objects == nil || r.read.Load() }
+// HasSynced reports whether the API server has answered once, if only that the kind is unknown.
+func (r *Reader) HasSynced() bool { return r.Objects == nil || r.read.Load() }
 
 // Latest is the ClusterPolicy that was read last; nil: there is none, or it may not be read.
 func (r *Reader) Latest() *pools.Operator { return r.current.Load() }
@@ -49,11 +49,11 @@ func (r *Reader) Run(ctx context.Context) {
 		return
 	}
 	for {
-		wait := Retry
+		wait := RetryPeriod
 		if version, err := r.refresh(ctx); err != nil {
 			r.Log.V(1).Info("cannot read the GPU Operator's ClusterPolicy", "reason", err.Error())
 		} else if version == "" || r.awaitChange(ctx, version) != nil {
-			wait = Every
+			wait = DiscoveryPeriod
 		}
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func (r *Reader) refresh(ctx context.Context) (version string, err error) {
 
 // awaitChange returns once something has changed since version, or after some minutes.
 func (r *Reader) awaitChange(ctx context.Context, version string) error {
-	lasting := int64(watch / time.Second)
+	lasting := int64(watchTimeout / time.Second)
 	changes, err := r.Objects.Resource(pools.ClusterPolicies).
 		Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &lasting})
 	if err != nil {
@@ -101,7 +101,7 @@ func Read(ctx context.Context, objects dynamic.Interface) (*pools.Operator, erro
 }
 
 func list(ctx context.Context, objects dynamic.Interface) (_ *pools.Operator, version string, _ error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	found, err := objects.Resource(pools.ClusterPolicies).List(ctx, metav1.ListOptions{})
 	switch {

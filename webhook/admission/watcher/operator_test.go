@@ -95,7 +95,7 @@ func TestWatcherRuntimes(t *testing.T) {
 				t.Fatalf("not ready where the kind is not served: %v", err)
 			}
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true, "nriPluginEnabled": true}}))
-			time.Sleep(operator.Every)
+			time.Sleep(operator.DiscoveryPeriod)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.NRIPlugin || !o.CDI {
 				t.Errorf("got %+v", o)
@@ -132,7 +132,7 @@ func TestWatcherRuntimes(t *testing.T) {
 			defer r.end()
 			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}}))
 			changes.Modify(&policy.Load().Items[0])
-			time.Sleep(operator.Retry)
+			time.Sleep(operator.RetryPeriod)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.CDI {
 				t.Errorf("got %+v", o)
@@ -154,10 +154,10 @@ func TestWatcherRuntimes(t *testing.T) {
 				t.Error("ready before the API server answered")
 			}
 			down.Store(false)
-			time.Sleep(operator.Retry)
+			time.Sleep(operator.RetryPeriod)
 			clustertest.Settle()
 			down.Store(true)
-			time.Sleep(2 * operator.Every)
+			time.Sleep(2 * operator.DiscoveryPeriod)
 			if o := runtimesOf(t, r).Operator; r.Ready() != nil || o == nil || !o.CDI {
 				t.Errorf("ready: %v, operator: %+v", r.Ready(), o)
 			}

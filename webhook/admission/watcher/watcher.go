@@ -105,7 +105,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
 	all := slices.Concat(w.informers.all(), []cache.SharedIndexInformer{w.quotas.Informer()}, w.claims.served(ctx))
-	synced := []cache.InformerSynced{w.operator.Asked}
+	synced := []cache.InformerSynced{w.operator.HasSynced}
 	for _, informer := range all {
 		synced = append(synced, informer.HasSynced)
 		informers.Go(func() { informer.RunWithContext(ctx) })

@@ -12,9 +12,9 @@ import (
 // A field of config.json that no rule reads is ignored if its name shows that it takes no memory. Otherwise attention is unknown if the
 // field may change it, or the field is listed as assumed. Those that a rule reads for some models only are listed.
 
-// besideWords are words of a name, one of which shows a field that takes no memory worth counting: positions, norms, tokens, routers,
+// ignoredWords are words of a name, one of which shows a field that takes no memory worth counting: positions, norms, tokens, routers,
 // scales, functions, training.
-var besideWords = words(`rope rotary yarn ntk theta alibi mscale position positions positional nope
+var ignoredWords = words(`rope rotary yarn ntk theta alibi mscale position positions positional nope
 	norm norms layernorm rmsnorm rms eps epsilon ln
 	tok tokenizer vocab bos eos pad
 	router topk topp scoring score probs prob gate
@@ -72,8 +72,8 @@ var fieldsOfRules = words(`
 	lm_head remove_invalid_values exponential_decay_length_penalty decoder_start_token_id typical_p seq_length n_positions max_sequence_length
 	n_inner mup_base_width model_max_length max_seq_len n_ctx sequence_length is_causal residual_in_fp32 fused_add_norm`)
 
-// neverBeside are fields whose words are beside the point, and which are not.
-var neverBeside = words("compress_ratios sparse_attention_config cross_attention_layers use_cla")
+// neverIgnored are fields that are read although a word of their names is ignored.
+var neverIgnored = words("compress_ratios sparse_attention_config cross_attention_layers use_cla")
 
 // unreadFields are the first field that no rule read and that may change the memory of attention, and the names of the others that may
 // take memory, for people; "": there are none.
@@ -84,9 +84,9 @@ func (c *config) unreadFields() (changing, others string) {
 			continue
 		}
 		switch parts := nameWords(name); {
-		case neverBeside[name]:
+		case neverIgnored[name]:
 			return name, ""
-		case c.text.read[name], fieldsOfRules[name], hasWord(parts, besideWords), ofTokens.MatchString(name):
+		case c.text.read[name], fieldsOfRules[name], hasWord(parts, ignoredWords), ofTokens.MatchString(name):
 		case !hasWord(parts, weightWords) && hasWord(parts, attentionWords):
 			return shortName(name), ""
 		default:

@@ -156,9 +156,9 @@ type answerError struct {
 
 func (e *answerError) Error() string { return e.text }
 
-// smaller are words in servers' answers to a query that takes too much, which less time would cure. Prometheus, Thanos, Mimir and
+// tooLargeWords are words in servers' answers to a query that takes too much, which less time would cure. Prometheus, Thanos, Mimir and
 // VictoriaMetrics count samples, series, chunks, bytes or time.
-var smaller = []string{tooManySamples, "too many chunks", "maxSamplesPerQuery", "time range", "exceeded the maximum", "limit",
+var tooLargeWords = []string{tooManySamples, "too many chunks", "maxSamplesPerQuery", "time range", "exceeded the maximum", "limit",
 	"too long query", "message larger than max"}
 
 // wantsLess reports whether a query of less time may have an answer: 422 is what servers answer where a query takes too much.
@@ -169,7 +169,7 @@ func wantsLess(err error) bool {
 	}
 	return failed.status == http.StatusUnprocessableEntity || failed.status == http.StatusRequestEntityTooLarge ||
 		(failed.status == http.StatusBadRequest || failed.status >= http.StatusInternalServerError) &&
-			slices.ContainsFunc(smaller, func(word string) bool { return strings.Contains(failed.text, word) })
+			slices.ContainsFunc(tooLargeWords, func(word string) bool { return strings.Contains(failed.text, word) })
 }
 
 // answered is the error of an answer that is no success: of Prometheus, of the API server before it, or of a proxy. What the server says

@@ -78,8 +78,8 @@ func (o *Server) apply(p *Prometheus) error {
 	return nil
 }
 
-// ErrClusters is the error where a server or file has series of several clusters, and one is needed.
-func ErrClusters(names []string) error {
+// SeveralClustersError is the error where a server or file has series of several clusters, and one is needed.
+func SeveralClustersError(names []string) error {
 	return fmt.Errorf("the samples are of several clusters: name one with --prometheus-cluster: %.300s", strings.Join(names, ", "))
 }
 

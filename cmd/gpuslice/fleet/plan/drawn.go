@@ -94,7 +94,7 @@ func poolOf(k *demand.Kind, strategy api.StrategyName, resource string, units in
 
 // instance is the MIG profile of a resource, its part of the device, and its memory; "": it is none.
 func instance(k *demand.Kind, resource string) (profile string, share float64, memory int64) {
-	name := strings.TrimPrefix(resource, nvidia.ResourcePrefix+"mig-")
+	name := strings.TrimPrefix(resource, nvidia.MIGPrefix)
 	if g := layout.GeometryOf(k.Model, k.DeviceMemory); g != nil {
 		for _, p := range g.Profiles {
 			if p.Name == name {

@@ -107,7 +107,7 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 		return fmt.Errorf("none of the %d workloads with samples is one of those requested", len(all))
 	}
 	if clusters := clustersOf(items); output.Format == patchFormat && len(clusters) > 1 {
-		return history.ErrClusters(clusters)
+		return history.SeveralClustersError(clusters)
 	}
 	if output.Format == patchFormat {
 		return printPatches(s, items)

@@ -57,7 +57,7 @@ func (o *options) ofCluster(ctx context.Context, server *history.Prometheus, spa
 	case chosen != "" && !known:
 		return nil, fmt.Errorf("--prometheus-cluster %q: the server has %.300s", chosen, strings.Join(slices.Sorted(maps.Keys(clusters)), ", "))
 	case chosen == "" && len(clusters) > 1:
-		return nil, history.ErrClusters(slices.Sorted(maps.Keys(clusters)))
+		return nil, history.SeveralClustersError(slices.Sorted(maps.Keys(clusters)))
 	case chosen != "":
 		return func(ctx context.Context, expression string, from, until time.Time, add func(labels map[string]string, sum float64)) error {
 			return server.Sum(ctx, strings.ReplaceAll(expression, "{", "{"+matcher+","), from, until, add)

@@ -48,7 +48,7 @@ func offers(k *demand.Kind, profiles []map[string]int) bool {
 	needed := map[string]int64{api.ResourceGPU: int64(k.Devices - len(profiles))}
 	for _, device := range profiles {
 		for profile, n := range device {
-			needed[nvidia.ResourcePrefix+"mig-"+profile] += int64(n)
+			needed[nvidia.MIGPrefix+profile] += int64(n)
 		}
 	}
 	for name, n := range needed {

@@ -116,7 +116,7 @@ func (r *reader) poolOf(p *inventory.Pod, resource string) *inventory.Pool {
 func (r *reader) need(out *demand.Pod, pool *inventory.Pool, resource string, count int64) {
 	out.Pool, out.Units = resource, out.Units+count
 	r.out.Units[resource] = 1
-	if profile, ok := strings.CutPrefix(resource, nvidia.ResourcePrefix+"mig-"); ok {
+	if profile, ok := strings.CutPrefix(resource, nvidia.MIGPrefix); ok {
 		out.Devices, out.Share, out.Isolated = 1, 1, true
 		if pool != nil {
 			out.DeviceMemory += int64(pool.InstanceMemory) * count
@@ -144,7 +144,7 @@ func (r *reader) byInstances(out *demand.Pod, p *inventory.Pod) {
 	devices, size, compute, slots := 0, 0, 0, 0
 	var of *layout.Geometry
 	for name, count := range out.Requests {
-		profile, isInstance := strings.CutPrefix(name, nvidia.ResourcePrefix+"mig-")
+		profile, isInstance := strings.CutPrefix(name, nvidia.MIGPrefix)
 		pool := r.poolOf(p, name)
 		if !isInstance || pool == nil {
 			continue
