@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/podedit"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -59,6 +60,8 @@ func choosing(spec *corev1.PodSpec, offered []pools.Pool) (warnings []string) {
 	for c := range podspec.EveryContainer(spec) {
 		instead := ""
 		switch {
+		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c):
+			instead = "hides nothing from a privileged container, which has every GPU of the node; remove securityContext.privileged"
 		case request.RequestsGPU(c, offered):
 			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 				instead = "does not choose devices in this namespace; what the container requests under resources does"

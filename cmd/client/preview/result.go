@@ -113,7 +113,7 @@ func (r Result) Lines() []string {
 	case d.Outcome == policies.Mutated:
 		add("mutated: %s", Summary(d))
 	case d.Outcome == policies.DevicesHidden:
-		add("no slice (%s), and no device that it does not request", d.UnchangedReason)
+		add("no slice (%s), and variables choose no devices", d.UnchangedReason)
 	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Denied:
 		add("left unchanged in audit, would be denied: %s", d.Message())
 	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Mutated:
