@@ -73,9 +73,13 @@ test-race: ## the tests of webhook, guard, policies and cmd that need no cluster
 
 # Packages beside test/ with tests that start an API server. Those tests are named ...OnAPIServer; the others ran in "make test".
 apiserver-packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'cluster[.]ForTest' certs cmd webhook)))
+# Its tests wait more than they compute, and each half has an API server of its own.
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run ./test/cluster/cmd/build -cert-manager -prometheus > /dev/null
-	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./test/observability
+	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/apiserver -run '^Test[A-F]' & half=$$!; \
+	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/apiserver -skip '^Test[A-F]' || failed=1; \
+	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/cluster ./test/chart ./test/rotation ./test/observability || failed=1; \
+	wait $$half && test -z "$${failed:-}"
 	GPUSLICE_TEST=apiserver go test -count=1 -timeout 20m $(addprefix ./,$(apiserver-packages)) -run 'OnAPIServer$$'
 
 # The tests that webhook/THREATS.md names.
