@@ -3,13 +3,11 @@ package pools
 import (
 	"strings"
 	"testing"
-	"testing/quick"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // divided is a node with an A100 in 77 parts; labels are of nvidia.com.
@@ -81,38 +79,4 @@ func TestGranularPool(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestGranularSum holds what the scheduler's sum rests on, for every device and number of parts that a policy may declare.
-func TestGranularSum(t *testing.T) {
-	t.Parallel()
-	for _, total := range []quantity.MiB{4096, 15360, 23034, 24576, 49140, 81920, 143771} {
-		for replicas := 2; total/quantity.MiB(replicas) >= 128; replicas++ {
-			p := Pool{Granular: true, Strategy: "time-slicing", DeviceMemory: total, Replicas: replicas}
-			p.keepFree(config.ReserveSpec{})
-			if all := p.Granule() * quantity.MiB(replicas); p.Granule() < 1 || all != p.Usable() || all+p.Reserve > total {
-				t.Fatalf("%d parts of %s: %s each, %s usable, %s kept free", replicas, total, p.Granule(), p.Usable(), p.Reserve)
-			}
-		}
-	}
-}
-
-// TestUnits: parts hold the slice, no part is idle, and a larger slice takes no fewer.
-func TestUnits(t *testing.T) {
-	t.Parallel()
-	units := func(granule, slice quantity.MiB) int64 {
-		p := Pool{Strategy: "time-slicing", Granular: true, DeviceMemory: granule * 4096, Replicas: 4096}
-		if p.Granule() != granule || p.Held(slice) != quantity.MiB(p.Units(slice))*granule {
-			t.Errorf("parts of %s, %s held", p.Granule(), p.Held(slice))
-		}
-		return p.Units(slice)
-	}
-	holds := func(granule, slice, more uint16) bool {
-		g, a := quantity.MiB(granule)+1, quantity.MiB(slice)+1
-		n := units(g, a)
-		return quantity.MiB(n)*g >= a && quantity.MiB(n-1)*g < a && n <= units(g, a+quantity.MiB(more))
-	}
-	if err := quick.Check(holds, &quick.Config{MaxCount: 20000}); err != nil {
-		t.Error(err)
-	}
 }

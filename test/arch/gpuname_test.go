@@ -19,7 +19,7 @@ var prefixed = map[string]string{
 	"cmd/gpuslice/fleet/source/others.go":           "notes what is named alike and is none, by IsGPU",
 	"policies/accounting/classes.go":                "names of device classes that no rule for NVIDIA's names covers",
 	"policies/accounting/native.go":                 "units of a ResourceQuota, whatever they are",
-	"policies/accounting/units.go":                  "units for ResourceQuotas, whatever they are",
+	"policies/accounting/resourcequota.go":          "units for ResourceQuotas, whatever they are",
 	"policies/internal/rules/deviceannotation.go":   "annotations' keys, not resources",
 	"policies/internal/rules/nodename.go":           "an API group, not a resource",
 	"policies/lint.go":                              "pools offer what their declaration names",
