@@ -59,10 +59,8 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
-	extended := &extendednames.Writer{
-		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
-	}
-	closed := &closedclasses.Writer{Client: closing, Namespaces: s.cluster.ClosedClasses, Log: s.log.WithName("closedclasses")}
+	extended := extendednames.New(slow, s.options.Validating, s.cluster.ExtendedNames, s.log.WithName("extendednames"))
+	closed := closedclasses.New(closing, s.cluster.ClosedClasses, s.log.WithName("closedclasses"))
 	keeper, err := bypass.New(bypass.Options{
 		Client: client, Namespaces: s.cluster.Namespaces().Informer(), Registerer: s.metrics.Registerer(), Log: s.log.WithName("bypass"),
 	})

@@ -7,12 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -21,61 +18,24 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
-const (
-	syncPeriod  = time.Second // between two comparisons of the cache with policies
-	callTimeout = 5 * time.Second
-)
-
-// Writer writes the annotation. Run it in one replica at a time.
-type Writer struct {
-	Client kubernetes.Interface
-	// Namespaces are those whose annotation is not as it should be, with what it should be ("": there should be none). An error: they are
-	// not known yet.
-	Namespaces func() (map[string]string, error)
-	Log        logr.Logger
-
-	logged string // the last error
-}
-
-// Run writes until ctx ends.
-func (w *Writer) Run(ctx context.Context) error {
-	leader.Every(ctx, syncPeriod, w.sync)
-	return nil
-}
-
-// sync writes the differences. The next sync repeats failed writes, and logs a failure once.
-func (w *Writer) sync(ctx context.Context) {
-	all, err := w.Namespaces()
-	if err != nil {
-		return
-	}
-	failed := ""
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		err := w.write(ctx, name, all[name])
-		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
-			continue
-		}
-		if failed = err.Error(); failed != w.logged {
-			w.Log.Error(err, "the API server still admits claims of GPUs that are to be closed", "object", "Namespace "+name)
-		}
-	}
-	w.logged = failed
-}
-
-func (w *Writer) write(ctx context.Context, name, closed string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var value any
-	if closed != "" {
-		value = closed
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{api.AnnotationClosedClasses: value}}})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("annotate namespace %s: %w", name, err)
-	}
-	w.Log.Info("closed device classes written", "object", "Namespace "+name, "classes", closed)
-	return nil
+// New returns the writer of the annotation. differ returns the namespaces whose annotation is not as it should be, with what it should be
+// ("": there should be none), or an error while they are not known yet.
+func New(client kubernetes.Interface, differ func() (map[string]string, error), log logr.Logger) *leader.Writer[string] {
+	return &leader.Writer[string]{Period: time.Second, Differ: differ, Kind: "Namespace", Log: log,
+		Failed: "the API server still admits claims of GPUs that are to be closed",
+		Write: func(ctx context.Context, name, closed string) error {
+			var value any // null removes it
+			if closed != "" {
+				value = closed
+			}
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{api.AnnotationClosedClasses: value}}})
+			if err != nil {
+				return err
+			}
+			if _, err := client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				return fmt.Errorf("annotate namespace %s: %w", name, err)
+			}
+			log.Info("closed device classes written", "object", "Namespace "+name, "classes", closed)
+			return nil
+		}}
 }

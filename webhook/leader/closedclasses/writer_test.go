@@ -26,11 +26,11 @@ func TestWriter(t *testing.T) {
 	var differ map[string]string
 	var unknown error
 	errs := 0
-	w := &Writer{Client: client, Namespaces: func() (map[string]string, error) { return differ, unknown }, Log: funcr.New(func(prefix, args string) {
+	w := New(client, func() (map[string]string, error) { return differ, unknown }, funcr.New(func(prefix, args string) {
 		if args[:7] != `"level"` {
 			errs++
 		}
-	}, funcr.Options{})}
+	}, funcr.Options{}))
 	for _, step := range []struct {
 		what    string
 		differ  map[string]string
@@ -46,7 +46,7 @@ func TestWriter(t *testing.T) {
 		{"one that is gone is no failure", map[string]string{"c": "x", "b": ""}, nil, false, `"x,y" ""`, 1},
 	} {
 		differ, unknown, denied = step.differ, step.unknown, step.denied
-		w.sync(t.Context())
+		w.Sync(t.Context())
 		got := map[string]string{}
 		for _, name := range []string{"a", "b"} {
 			ns, err := client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})

@@ -15,70 +15,47 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	typed "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
 	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
-const (
-	prefix      = "extended-resources" // of the names of the entries
-	syncPeriod  = 5 * time.Second      // between two comparisons with the device classes
-	callTimeout = 5 * time.Second
-)
+const prefix = "extended-resources" // of the names of the entries
 
-// Writer writes the entries. Run it in one replica at a time.
-type Writer struct {
-	Client         kubernetes.Interface
-	Configurations []string                 // the validating ones that call this server
-	Names          func() ([]string, error) // sorted; an error while they are unknown
-	Log            logr.Logger
-
-	logged string // the last error
-}
-
-// Run writes until ctx ends.
-func (w *Writer) Run(ctx context.Context) error {
-	leader.Every(ctx, syncPeriod, w.sync)
-	return nil
-}
-
-// sync writes the entries until they have the names. The next sync repeats failed writes, and logs a failure once.
-func (w *Writer) sync(ctx context.Context) {
-	names, err := w.Names()
-	if err != nil {
-		return
-	}
-	var failed string
-	for _, name := range w.Configurations {
-		if err := w.write(ctx, name, names); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			failed = err.Error()
-			if failed != w.logged {
-				w.Log.Error(err, "pods that request GPUs by these names alone are not stopped at admission", "configuration", name, "names", names)
+// New returns the writer of the entries in the validating configurations. names returns the names, sorted, or an error while they are
+// unknown.
+func New(client kubernetes.Interface, configurations []string, names func() ([]string, error), log logr.Logger) *leader.Writer[[]string] {
+	return &leader.Writer[[]string]{Period: 5 * time.Second, Kind: "ValidatingWebhookConfiguration", Log: log,
+		Failed: "pods that request GPUs by these names alone are not stopped at admission",
+		Differ: func() (map[string][]string, error) {
+			want, err := names()
+			all := map[string][]string{}
+			for _, configuration := range configurations {
+				all[configuration] = want // whether it differs is read from the API server: nobody watches configurations
 			}
-		}
-	}
-	w.logged = failed
+			return all, err
+		},
+		Write: func(ctx context.Context, configuration string, want []string) error {
+			return write(ctx, client.AdmissionregistrationV1().ValidatingWebhookConfigurations(), configuration, want, log)
+		}}
 }
 
-func (w *Writer) write(ctx context.Context, configuration string, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	client := w.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	live, err := client.Get(ctx, configuration, metav1.GetOptions{})
+func write(ctx context.Context, client typed.ValidatingWebhookConfigurationInterface, name string, want []string, log logr.Logger) error {
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read validating webhook configuration: %w", err)
 	}
-	patch, err := entriesPatch(live, names)
+	patch, err := entriesPatch(live, want)
 	if err != nil || patch == nil {
 		return err
 	}
-	if _, err = client.Patch(ctx, configuration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err = client.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patch validating webhook configuration: %w", err)
 	}
-	w.Log.Info("extended resource names written", "configuration", configuration, "names", names)
+	log.Info("extended resource names written", "object", "ValidatingWebhookConfiguration "+name, "names", want)
 	return nil
 }
 

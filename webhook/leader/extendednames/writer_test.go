@@ -25,8 +25,7 @@ func TestWriter(t *testing.T) {
 	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { patches++; return false, nil, nil })
 	var names []string
 	var unknown error
-	w := &Writer{Client: client, Configurations: []string{"gpuslice", "absent"},
-		Names: func() ([]string, error) { return names, unknown }, Log: logr.Discard()}
+	w := New(client, []string{"gpuslice", "absent"}, func() ([]string, error) { return names, unknown }, logr.Discard())
 	for _, step := range []struct {
 		what     string
 		names    []string
@@ -42,7 +41,7 @@ func TestWriter(t *testing.T) {
 		{"no name is left", nil, nil, 3, ""},
 	} {
 		names, unknown = step.names, step.unknown
-		w.sync(t.Context())
+		w.Sync(t.Context())
 		live, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "gpuslice", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -71,11 +70,10 @@ func TestWriterWithoutTheRight(t *testing.T) {
 		Webhooks: []admissionv1.ValidatingWebhook{{Name: "extended-resources.gpuslice.dev"}}})
 	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 	var lines []string
-	w := &Writer{Client: client, Configurations: []string{"gpuslice"},
-		Names: func() ([]string, error) { return []string{"example.com/gpu"}, nil },
-		Log:   funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
-	w.sync(t.Context())
-	w.sync(t.Context())
+	w := New(client, []string{"gpuslice"}, func() ([]string, error) { return []string{"example.com/gpu"}, nil },
+		funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	w.Sync(t.Context())
+	w.Sync(t.Context())
 	if len(lines) != 1 || !strings.Contains(lines[0], "are not stopped at admission") || !strings.Contains(lines[0], "example.com/gpu") {
 		t.Errorf("want one line that names what is not stopped, got %q", lines)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -37,9 +36,8 @@ const (
 )
 
 const (
-	syncPeriod  = 5 * time.Second // between two comparisons of nodes with their agents
-	callTimeout = 5 * time.Second
-	maxMessage  = 256 // bytes: agents' reports are longer, and 25-own-rights.yaml allows no more
+	syncPeriod = 5 * time.Second // between two comparisons of nodes with their agents
+	maxMessage = 256             // bytes: agents' reports are longer, and 25-own-rights.yaml allows no more
 	// Bounds of what one agent, or the loss of all, makes the leader write.
 	writesPerSync = 50
 	nodePeriod    = 30 * time.Second // between two writes to one node
@@ -51,48 +49,33 @@ type Writer struct {
 	Nodes  cache.SharedIndexInformer // with this condition in their status
 	Agents *nodelease.Follower
 	Log    logr.Logger
-
-	failing bool // a write of the last sync failed
 }
 
 // Run writes until ctx ends. It begins lease.Duration after the Leases were read: until then an agent that is away looks as one that
 // was just seen.
 func (w *Writer) Run(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), w.Nodes.HasSynced, w.Agents.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.Nodes.HasSynced, w.Agents.HasSynced) || !ticks.Sleep(ctx, lease.Duration) {
 		return nil
 	}
-	if ticks.Sleep(ctx, lease.Duration) {
-		leader.Every(ctx, syncPeriod, w.sync)
-	}
-	return nil
+	writer := leader.Writer[any]{Period: syncPeriod, Differ: w.differ, Write: w.write, MaxFailures: 1,
+		Kind: "Node", Failed: "node condition not written", Log: w.Log}
+	return writer.Run(ctx)
 }
 
-// sync writes what differs, until a write fails, which is logged once until a sync without a failure. The next sync goes on: List has
-// another order each time, so that a node that cannot be written keeps no other from it.
-func (w *Writer) sync(ctx context.Context) {
-	agents, writes, failing := w.Agents.Agents(), 0, false
+// differ returns some of the nodes whose condition differs, each time others: List has another order each time.
+func (w *Writer) differ() (map[string]any, error) {
+	agents, differ := w.Agents.Agents(), map[string]any{}
 	for _, object := range w.Nodes.GetStore().List() {
-		node, ok := object.(*corev1.Node)
-		if !ok {
-			continue
-		}
-		change := changeOf(node, agents, time.Now())
-		if change == nil {
-			continue
-		}
-		if writes++; writes > writesPerSync {
+		if len(differ) == writesPerSync {
 			break
 		}
-		err := w.write(ctx, node.Name, change)
-		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
-			continue
+		if node, ok := object.(*corev1.Node); ok {
+			if change := changeOf(node, agents, time.Now()); change != nil {
+				differ[node.Name] = change
+			}
 		}
-		if failing = true; !w.failing {
-			w.Log.Error(err, "node condition not written", "object", "Node "+node.Name)
-		}
-		break
 	}
-	w.failing = failing
+	return differ, nil
 }
 
 // changeOf returns the condition as an element of a strategic merge patch; nil: the node has the right one, or was written just now.
@@ -140,8 +123,6 @@ func conditionOf(a nodelease.Agent) corev1.NodeCondition {
 }
 
 func (w *Writer) write(ctx context.Context, node string, change any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{change}}})
 	if err != nil {
 		return err
