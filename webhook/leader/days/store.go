@@ -28,6 +28,23 @@ const listPage = 20 // ConfigMaps of one list: each may have MaxBytes
 // ErrChanged is the error of a write over another version than was read.
 var ErrChanged = errors.New("it was written since it was read")
 
+// ErrNewer is the error of a record in a format of a later version.
+var ErrNewer = errors.New("a newer version of gpuslice wrote it")
+
+// CheckFormat returns why a record cannot be read of which a JSON decoder read this format and returned err. Of a newer format, other
+// fields may have other types.
+func CheckFormat(format, known int, err error) error {
+	switch {
+	case format > known:
+		return fmt.Errorf("format %d, this build reads %d: %w", format, known, ErrNewer)
+	case err != nil:
+		return fmt.Errorf("not the record of a day: %w", err)
+	case format != known:
+		return fmt.Errorf("format %d, this build reads %d", format, known)
+	}
+	return nil
+}
+
 // Store is the ConfigMaps of one kind of record.
 type Store struct {
 	Client    kubernetes.Interface
@@ -95,10 +112,7 @@ func (s Store) Put(ctx context.Context, at time.Time, over Version, m *corev1.Co
 // Prune removes the days before the one of a time.
 func (s Store) Prune(ctx context.Context, before time.Time) error {
 	var errs []error
-	err := s.Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
-		if !day.Before(Start(before)) {
-			return
-		}
+	err := s.Each(ctx, time.Time{}, Start(before), func(_ time.Time, m *corev1.ConfigMap) {
 		err := s.Client.CoreV1().ConfigMaps(s.Namespace).
 			Delete(ctx, m.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -108,8 +122,8 @@ func (s Store) Prune(ctx context.Context, before time.Time) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// Each calls f with every day that has a ConfigMap.
-func (s Store) Each(ctx context.Context, f func(day time.Time, m *corev1.ConfigMap)) error {
+// Each calls f with every day that has a ConfigMap, from the day of a time until before another time (zero: to the last day).
+func (s Store) Each(ctx context.Context, from, until time.Time, f func(day time.Time, m *corev1.ConfigMap)) error {
 	o := metav1.ListOptions{LabelSelector: s.Label + "=true", Limit: listPage}
 	for {
 		list, err := s.Client.CoreV1().ConfigMaps(s.Namespace).List(ctx, o)
@@ -117,7 +131,8 @@ func (s Store) Each(ctx context.Context, f func(day time.Time, m *corev1.ConfigM
 			return fmt.Errorf("list %s: %w", s.What, err)
 		}
 		for i := range list.Items {
-			if day, ok := s.DayOf(list.Items[i].Name); ok {
+			day, ok := s.DayOf(list.Items[i].Name)
+			if ok && !day.Before(Start(from)) && (until.IsZero() || day.Before(until)) {
 				f(day, &list.Items[i])
 			}
 		}

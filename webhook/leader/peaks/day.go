@@ -145,9 +145,6 @@ func (d *Day) encode() ([]byte, error) {
 	}
 }
 
-// errNewer is the error of a Day in a format of a later build.
-var errNewer = errors.New("a newer version of gpuslice wrote it")
-
 // decode reads the Day of a date.
 func decode(zipped []byte, date string) (*Day, error) {
 	if len(zipped) > days.MaxBytes {
@@ -166,11 +163,8 @@ func decode(zipped []byte, date string) (*Day, error) {
 	}
 	var d Day
 	err = json.Unmarshal(text, &d)
-	if d.Version > version { // of which other fields may have other types
-		return nil, fmt.Errorf("format %d, this build reads %d: %w", d.Version, version, errNewer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("not the record of a day: %w", err)
+	if err := days.CheckFormat(d.Version, version, err); err != nil {
+		return nil, err
 	}
 	return &d, d.check(date)
 }
@@ -178,8 +172,6 @@ func decode(zipped []byte, date string) (*Day, error) {
 // check returns why no Day of that date is like that.
 func (d *Day) check(date string) error {
 	switch {
-	case d.Version != version:
-		return fmt.Errorf("format %d, this build reads %d", d.Version, version)
 	case d.Date != date:
 		return fmt.Errorf("it holds another day: %.20q", d.Date)
 	case len(d.Lines) > maxLines:

@@ -66,10 +66,7 @@ type Record struct {
 // Read reads the days from the one of a time until before another time. samples makes what a workload's are added to.
 func Read(ctx context.Context, client kubernetes.Interface, namespace string, from, until time.Time, samples func() Samples) (*Record, error) {
 	r := &Record{Workloads: map[workload.Container]*Workload{}, samples: samples}
-	err := storeIn(client, namespace).Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
-		if day.Before(days.Start(from)) || !day.Before(until) {
-			return
-		}
+	err := storeIn(client, namespace).Each(ctx, from, until, func(day time.Time, m *corev1.ConfigMap) {
 		d, err := read(m, day)
 		if err != nil {
 			r.Unread = append(r.Unread, err)

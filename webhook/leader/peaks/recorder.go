@@ -215,7 +215,7 @@ func (s *session) writeAndLog(ctx context.Context, now time.Time) {
 func (s *session) write(ctx context.Context) error {
 	for i, t := range s.tables {
 		err := s.writeTable(ctx, t)
-		if errors.Is(err, errNewer) { // after a rollback
+		if errors.Is(err, days.ErrNewer) { // after a rollback
 			s.Log.Info("what workloads use on that day is not recorded, from the next day on it is", "reason", err.Error())
 			continue
 		}
@@ -239,7 +239,7 @@ func (s *session) writeTable(ctx context.Context, own *table) (err error) {
 		if m != nil {
 			before, version = m.BinaryData[dayKey], days.VersionOf(m)
 			stored, err := read(m, own.start)
-			if errors.Is(err, errNewer) {
+			if errors.Is(err, days.ErrNewer) {
 				return err
 			}
 			if err != nil {

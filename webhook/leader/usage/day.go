@@ -3,7 +3,6 @@ package usage
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,26 +220,18 @@ func (d *Day) encode() (string, error) {
 	return string(text), nil
 }
 
-// errNewer is the error of a Day in a format of a later build.
-var errNewer = errors.New("a newer build wrote it")
-
 // decode reads a Day.
 func decode(text string) (*Day, error) {
 	var d Day
 	if len(text) > maxText {
-		return nil, fmt.Errorf("read a day: %d bytes, at most %d", len(text), maxText)
+		return nil, fmt.Errorf("%d bytes, at most %d", len(text), maxText)
 	}
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		return nil, fmt.Errorf("read a day: %w", err)
-	}
-	if d.Version > version {
-		return nil, fmt.Errorf("read a day: format %d, this build reads %d: %w", d.Version, version, errNewer)
-	}
-	if d.Version != version {
-		return nil, fmt.Errorf("read a day: format %d, this build reads %d", d.Version, version)
+	err := json.Unmarshal([]byte(text), &d)
+	if err := days.CheckFormat(d.Version, version, err); err != nil {
+		return nil, err
 	}
 	if d.Until < d.From || d.Until > d.end() {
-		return nil, fmt.Errorf("read a day: it ends at %s", d.Until.Time())
+		return nil, fmt.Errorf("it ends at %s", d.Until.Time())
 	}
 	return &d, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/daystest"
+	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )
 
@@ -408,11 +409,17 @@ func TestUnreadableDay(t *testing.T) {
 	}
 }
 
-// TestNewerDay: what a newer build wrote stays as it is, and the count goes on with the next day.
+// TestNewerDay: what a newer build wrote, also of other types, stays as it is, and the count goes on with the next day.
 func TestNewerDay(t *testing.T) {
+	for _, text := range []string{`{"v":2,"from":"2026-11-18T00:00:00Z","until":"2026-11-18T00:00:00Z"}`, `{"v":2,"from":0,"lines":{}}`} {
+		testNewerDay(t, text)
+	}
+}
+
+func testNewerDay(t *testing.T, text string) {
+	t.Helper()
 	w := &world{client: daystest.Client(), now: noon}
 	mappings := w.client.CoreV1().ConfigMaps("gpuslice-system")
-	text := `{"v":2,"from":"2026-11-18T00:00:00Z","until":"2026-11-18T00:00:00Z"}`
 	name := nameOf(noon)
 	if _, err := mappings.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{Label: "true"}}, Data: map[string]string{dayKey: text}}, metav1.CreateOptions{}); err != nil {
@@ -420,15 +427,15 @@ func TestNewerDay(t *testing.T) {
 	}
 	s := w.leader()
 	w.now += 100
-	if err := s.count(t.Context()); !errors.Is(err, errNewer) {
+	if err := s.count(t.Context()); !errors.Is(err, days.ErrNewer) {
 		t.Errorf("counted over it: %v", err)
 	}
-	for _, days := range []Second{1, 3} {
-		next := &world{client: w.client, now: noon + days*dayLength}
+	for _, later := range []Second{1, 3} {
+		next := &world{client: w.client, now: noon + later*dayLength}
 		s := next.leader()
 		next.now += 100
 		if err := s.count(t.Context()); err != nil || s.last.From != next.now-100 {
-			t.Errorf("%d days later: %v", days, err)
+			t.Errorf("%d days later: %v", later, err)
 		}
 		if err := mappings.Delete(t.Context(), nameOf(next.now), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

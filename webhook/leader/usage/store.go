@@ -40,14 +40,14 @@ type stored struct {
 }
 
 // get reads the Day of a time; nil: there is none. Of one that cannot be read the first maxKept bytes are kept beside a
-// new one, which begins at that time, until the next. A newer build's Day is left alone: its error is errNewer.
+// new one, which begins at that time, until the next. A newer version's Day is left alone: its error is days.ErrNewer.
 func (s store) get(ctx context.Context, at Second) (*stored, error) {
 	m, err := s.Get(ctx, at.Time())
 	if m == nil || err != nil {
 		return nil, err
 	}
 	d, err := s.read(m)
-	if errors.Is(err, errNewer) {
+	if errors.Is(err, days.ErrNewer) {
 		return nil, err
 	}
 	if err != nil {
@@ -85,11 +85,11 @@ func (s store) put(ctx context.Context, was *stored, d *Day) (*stored, error) {
 	return &stored{d, written, was.kept}, nil
 }
 
-// latest reads the last Day that there is; nil: there is none, or a newer build wrote it before today.
+// latest reads the last Day that there is; nil: there is none, or a newer version wrote it before today.
 func (s store) latest(ctx context.Context, now Second) (*stored, error) {
 	for _, at := range []Second{now, now - dayLength} {
 		found, err := s.get(ctx, at)
-		if at != now && errors.Is(err, errNewer) {
+		if at != now && errors.Is(err, days.ErrNewer) {
 			return nil, nil
 		}
 		if found != nil || err != nil {
@@ -97,7 +97,7 @@ func (s store) latest(ctx context.Context, now Second) (*stored, error) {
 		}
 	}
 	var last time.Time
-	err := s.Each(ctx, func(day time.Time, _ *corev1.ConfigMap) {
+	err := s.Each(ctx, time.Time{}, time.Time{}, func(day time.Time, _ *corev1.ConfigMap) {
 		if day.After(last) {
 			last = day
 		}
@@ -106,7 +106,7 @@ func (s store) latest(ctx context.Context, now Second) (*stored, error) {
 		return nil, err
 	}
 	found, err := s.get(ctx, SecondOf(last))
-	if SecondOf(last) < now.startOfDay() && errors.Is(err, errNewer) {
+	if SecondOf(last) < now.startOfDay() && errors.Is(err, days.ErrNewer) {
 		return nil, nil
 	}
 	return found, err
@@ -130,10 +130,7 @@ func (a Amount) DeviceHours() float64 { return float64(a.Devices) / DeviceUnits 
 func Read(ctx context.Context, client kubernetes.Interface, namespace string,
 	from, until time.Time) (all []*Day, unread []error, err error) {
 	s := storeIn(client, namespace)
-	err = s.Each(ctx, func(day time.Time, m *corev1.ConfigMap) {
-		if day.Before(days.Start(from)) || !day.Before(until) {
-			return
-		}
+	err = s.Each(ctx, from, until, func(_ time.Time, m *corev1.ConfigMap) {
 		d, err := s.read(m)
 		if err != nil {
 			unread = append(unread, err)
