@@ -55,8 +55,8 @@ func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
 // halfWay returns half the time in which the container reaches its warning
 // threshold.
 func halfWay(u Usage, l limits.Limits) time.Duration {
-	room := float64(u.SliceBytes)*float64(l.WarnPercent)/100 - float64(u.UsedBytes)
-	seconds := room / u.GrowthRate / 2
+	headroom := float64(u.SliceBytes)*float64(l.WarnPercent)/100 - float64(u.UsedBytes)
+	seconds := headroom / u.GrowthRate / 2
 	if seconds >= l.Interval.Seconds() {
 		return l.Interval
 	}

@@ -43,7 +43,7 @@ type attempt struct {
 
 // try goes one way past the slice.
 func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes int64) proof.Attempt {
-	if why := o.room(ctx, d); why != "" {
+	if why := o.notEnoughFree(ctx, d); why != "" {
 		return proof.Attempt{Way: w, Detail: why}
 	}
 	killed, before := o.kernelKills()

@@ -94,8 +94,8 @@ func (d device) contained(ctx context.Context, o options) bool {
 // idle reports whether nobody is on the device.
 func idle(seen guard.Device) bool { return seen.UsedBytes <= idleBytes && len(seen.Processes) == 0 }
 
-// room returns why there is too little room for the attempt on the device, or an empty text.
-func (o options) room(ctx context.Context, d device) string {
+// notEnoughFree returns why there is too little memory for the attempt on the device, or an empty text.
+func (o options) notEnoughFree(ctx context.Context, d device) string {
 	free := d.free(ctx)
 	if d.contained(ctx, o) || free < 0 || free >= o.target()+spareBytes {
 		return ""

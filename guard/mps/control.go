@@ -102,7 +102,7 @@ func (c Control) send(ctx context.Context, command string) (string, error) {
 	limit := cmp.Or(c.Limit, 3*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer := bounded{room: maxAnswer}
+	answer := bounded{most: maxAnswer}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), "CUDA_MPS_PIPE_DIRECTORY="+c.PipeDirectory)
 	cmd.Stdin = strings.NewReader(command + "\n")
@@ -120,11 +120,11 @@ func (c Control) send(ctx context.Context, command string) (string, error) {
 // bounded keeps the first bytes that are written to it.
 type bounded struct {
 	bytes.Buffer
-	room int
+	most int
 }
 
 func (b *bounded) Write(text []byte) (int, error) {
-	b.Buffer.Write(text[:min(len(text), max(0, b.room-b.Len()))])
+	b.Buffer.Write(text[:min(len(text), max(0, b.most-b.Len()))])
 	return len(text), nil
 }
 

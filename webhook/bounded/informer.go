@@ -66,8 +66,8 @@ func (s Source) ListerWatcher(k Kept) cache.ListerWatcher {
 // keeper keeps objects within bounds.
 type keeper struct {
 	*Kept
-	room  room
-	least *keeper // of those that find no room; nil: nothing is kept of them
+	capacity capacity
+	least    *keeper // of those that find no room; nil: nothing is kept of them
 }
 
 // newKeeper returns the keeper for k; nil for nil.
@@ -75,20 +75,20 @@ func newKeeper(k *Kept) *keeper {
 	if k == nil {
 		return nil
 	}
-	return &keeper{Kept: k, room: room{most: k.Bytes, namespaces: map[string]*share{}}, least: newKeeper(k.Least)}
+	return &keeper{Kept: k, capacity: capacity{most: k.Bytes, namespaces: map[string]*namespaceUse{}}, least: newKeeper(k.Least)}
 }
 
 // empty forgets all: a list begins.
 func (k *keeper) empty() {
 	for ; k != nil; k = k.least {
-		k.room.empty()
+		k.capacity.empty()
 	}
 }
 
 // remove releases an object's room.
 func (k *keeper) remove(namespace, name string) {
 	for ; k != nil; k = k.least {
-		k.room.remove(namespace, name)
+		k.capacity.remove(namespace, name)
 	}
 }
 
@@ -100,7 +100,7 @@ func (k *keeper) keep(object runtime.Object, namespace, name string) (kept runti
 		k.remove(namespace, name)
 		return kept, false
 	}
-	ok, had, first := k.room.put(namespace, name, costOf(kept, size))
+	ok, had, first := k.capacity.put(namespace, name, costOf(kept, size))
 	if ok {
 		k.least.remove(namespace, name)
 		return kept, false

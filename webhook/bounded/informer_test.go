@@ -22,7 +22,7 @@ func TestRoom(t *testing.T) {
 	const most = 100 * overhead
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		r := &room{most: most}
+		r := &capacity{most: most}
 		r.empty()
 		there := map[[2]string]cost{}
 		for step := range 400 {
@@ -168,7 +168,7 @@ func TestLeast(t *testing.T) {
 		kind := []watch.EventType{watch.Added, watch.Modified, watch.Deleted}[random.IntN(3)]
 		shown := k.event(watch.Event{Type: kind, Object: m}).Type
 		rooms := 0
-		for _, r := range []*room{&k.room, &k.least.room} {
+		for _, r := range []*capacity{&k.capacity, &k.least.capacity} {
 			if s := r.namespaces[m.Namespace]; s != nil {
 				if _, ok := s.own[m.Name]; ok {
 					rooms++

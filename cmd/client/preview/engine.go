@@ -76,7 +76,7 @@ func (e *Engine) pod(ctx context.Context, o manifest.Object) ([]Result, error) {
 	}
 	all := []Result{{Object: o}}
 	err := e.rewrite(ctx, o.Raw, o.Namespace, &all[0])
-	e.room(all, func(int) int { return 1 })
+	e.warnOfQuota(all, func(int) int { return 1 })
 	return all, err
 }
 
@@ -125,7 +125,7 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []ma
 			}
 		}
 	}
-	e.room(all, func(i int) int { return templates[i].Pods() })
+	e.warnOfQuota(all, func(i int) int { return templates[i].Pods() })
 	for i := range all {
 		all[i].After = after
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/accounting"
 )
 
-// room warns of results whose pods, so many each, are not all within the quota: with the first of which some are not.
-func (e *Engine) room(all []Result, pods func(result int) int) {
+// warnOfQuota warns of results whose pods, so many each, are not all within the quota: with the first of which some are not.
+func (e *Engine) warnOfQuota(all []Result, pods func(result int) int) {
 	var charged []accounting.Pods
 	var of []*Result
 	for i := range all {

@@ -112,7 +112,7 @@ func (g *gatherer) pod() error {
 		g.guardLog(pod)
 	}
 	if pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending {
-		g.room()
+		g.readNodes()
 		g.devices()
 	}
 	return nil
@@ -162,8 +162,8 @@ func (g *gatherer) events(kind, name string) error {
 	return nil
 }
 
-// room reads nodes and their pods: objects that a tenant may not read are left out and noted.
-func (g *gatherer) room() {
+// readNodes reads nodes and their pods: objects that a tenant may not read are left out and noted.
+func (g *gatherer) readNodes() {
 	nodes, err := g.client.CoreV1().Nodes().List(g.ctx, metav1.ListOptions{})
 	if err != nil {
 		g.note("free replicas are unknown, since nodes may not be read: %v", err)

@@ -13,7 +13,7 @@ const sharedBytes = gibibyte
 
 // allocators compares NVML's list with memory that was not taken by cuMemAlloc, and with memory that processes share.
 func allocators(ctx context.Context, c *card) []check {
-	if err := c.room(ctx, 3*gibibyte); err != nil {
+	if err := c.requireFree(ctx, 3*gibibyte); err != nil {
 		return []check{broken("cuMemCreate", err)}
 	}
 	return []check{

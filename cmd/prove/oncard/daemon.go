@@ -50,7 +50,7 @@ func (c *card) startDaemon(ctx context.Context) (s served, err error) {
 	if err != nil {
 		return s, fmt.Errorf("%s is not in PATH", mps.Program)
 	}
-	if err := c.room(ctx, 2*pinned+2*gibibyte); err != nil {
+	if err := c.requireFree(ctx, 2*pinned+2*gibibyte); err != nil {
 		return s, err
 	}
 	if s.folder, err = os.MkdirTemp("", "gpuslice-card"); err != nil {

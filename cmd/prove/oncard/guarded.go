@@ -43,7 +43,7 @@ type pod struct {
 
 // guarded has the guard terminate one process after the other, beside a neighbor.
 func guarded(ctx context.Context, c *card) []check {
-	if err := c.room(ctx, 4*gibibyte); err != nil {
+	if err := c.requireFree(ctx, 4*gibibyte); err != nil {
 		return []check{broken("terminations", err)}
 	}
 	return []check{

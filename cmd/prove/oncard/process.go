@@ -200,8 +200,8 @@ func (c *card) listed(ctx context.Context, pid int) (found guard.Process, there 
 // spareBytes stay free on the device.
 const spareBytes = 1 << 30
 
-// room returns an error where the device has too little free memory.
-func (c *card) room(ctx context.Context, needed int64) error {
+// requireFree returns an error where the device has too little free memory.
+func (c *card) requireFree(ctx context.Context, needed int64) error {
 	seen, err := c.read(ctx)
 	if err != nil {
 		return err

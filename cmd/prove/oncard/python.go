@@ -56,7 +56,7 @@ func (c *card) python(ctx context.Context, module, task string, most int64, envi
 	if err != nil {
 		return nil, account{}, err
 	}
-	if err := c.room(ctx, most); err != nil {
+	if err := c.requireFree(ctx, most); err != nil {
 		return nil, account{}, err
 	}
 	cmd := exec.CommandContext(ctx, program, "-c", framework, task, about+about)

@@ -15,7 +15,7 @@ import (
 
 // reported compares NVML's memory of a process with the process's own account.
 func reported(ctx context.Context, c *card) []check {
-	if err := c.room(ctx, 3*gibibyte); err != nil {
+	if err := c.requireFree(ctx, 3*gibibyte); err != nil {
 		return []check{broken("1Gi by cuMemAlloc", err)}
 	}
 	return []check{c.driverAPI(ctx), c.torchHolds(ctx, "PyTorch", torchTensor), c.torchHolds(ctx, "CUDA graph of PyTorch", torchGraph), c.nestedPIDs(ctx)}

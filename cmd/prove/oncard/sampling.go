@@ -36,7 +36,7 @@ func sampling(ctx context.Context, c *card) []check {
 	}()
 	for _, n := range []int{1, fewContexts, manyContexts} {
 		subject := fmt.Sprintf("reading of %d processes", n)
-		err := c.room(ctx, int64(n-len(all))*contextToFill)
+		err := c.requireFree(ctx, int64(n-len(all))*contextToFill)
 		for err == nil && len(all) < n {
 			var p *process
 			if p, err = c.start(ctx, nil); err == nil {

@@ -16,7 +16,7 @@ const (
 
 // clean removes templates of gpuslice's that no pod has named for a while, or at once where others need the room. It reports whether
 // there are more of them.
-func (w *Writer) clean(ctx context.Context, left room) (more bool) {
+func (w *Writer) clean(ctx context.Context, left remaining) (more bool) {
 	seen, removed := map[string]time.Time{}, 0
 	for _, object := range w.options.Templates.GetStore().List() {
 		have, ok := object.(*resourcev1.ResourceClaimTemplate)
@@ -48,11 +48,11 @@ func isOurs(t *resourcev1.ResourceClaimTemplate) bool {
 // MaxTemplates bounds the templates of one namespace: few have more than a dozen sizes.
 const MaxTemplates = 256
 
-// room is by namespace how many more templates may be written; negative: how many pods wait for.
-type room map[string]int
+// remaining is by namespace how many more templates may be written; negative: how many pods wait for.
+type remaining map[string]int
 
-func (w *Writer) left() room {
-	out := room{}
+func (w *Writer) left() remaining {
+	out := remaining{}
 	for _, object := range w.options.Templates.GetStore().List() {
 		if t, ok := object.(*resourcev1.ResourceClaimTemplate); ok && isOurs(t) {
 			out.take(t.Namespace)
@@ -62,7 +62,7 @@ func (w *Writer) left() room {
 }
 
 // take takes the place of one template, and returns the number of free ones.
-func (r room) take(namespace string) int {
+func (r remaining) take(namespace string) int {
 	if _, ok := r[namespace]; !ok {
 		r[namespace] = MaxTemplates
 	}

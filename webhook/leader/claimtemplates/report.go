@@ -36,7 +36,7 @@ func (w *Writer) report(ctx context.Context, e events.Event) {
 }
 
 // reportFull reports to each namespace once that its pods name too many templates.
-func (w *Writer) reportFull(ctx context.Context, left room) {
+func (w *Writer) reportFull(ctx context.Context, left remaining) {
 	full := map[string]bool{}
 	for namespace, n := range left {
 		if n >= 0 {

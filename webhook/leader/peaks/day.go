@@ -107,9 +107,9 @@ type Day struct {
 	Lines   []Line `json:"lines"` // by Container
 }
 
-// fit keeps at most so many lines: no namespace has a further one before each other has as many, and those that were seen for longer
+// truncate keeps at most so many lines: no namespace has a further one before each other has as many, and those that were seen for longer
 // come first.
-func (d *Day) fit(most int) {
+func (d *Day) truncate(most int) {
 	over := len(d.Lines) - most
 	if over <= 0 {
 		return
@@ -126,7 +126,7 @@ func compare(a, b Line) int { return a.Compare(b.Container) }
 // encode returns the Day as gzipped JSON, without the lines that have no room.
 func (d *Day) encode() ([]byte, error) {
 	for most := maxLines; ; {
-		d.fit(most)
+		d.truncate(most)
 		text, err := json.Marshal(d)
 		if err != nil {
 			return nil, fmt.Errorf("encode a day: %w", err)

@@ -113,7 +113,7 @@ func TestFit(t *testing.T) {
 		t.Errorf("%d lines in memory", len(table.lines))
 	}
 	d := table.day()
-	d.fit(100)
+	d.truncate(100)
 	count := map[string]int{}
 	kept := false
 	for _, l := range d.Lines {

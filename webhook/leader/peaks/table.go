@@ -26,7 +26,7 @@ func (t *table) line(of workload.Container) *Line {
 	}
 	if len(t.lines) >= 2*maxLines {
 		d := t.day()
-		d.fit(maxLines)
+		d.truncate(maxLines)
 		t.lines, t.leftOut = map[workload.Container]*Line{}, d.LeftOut
 		t.add(d)
 	}

@@ -142,11 +142,11 @@ func (d *Day) plus(pods []held, until, watched Second) *Day {
 	if from < seen {
 		next.Unread = withSpan(d.Unread, Span{from, seen})
 	}
-	return next.fit()
+	return next.compact()
 }
 
-// fit is the Day with lines added to those that take more, the longest first, until its text has room: labels before others.
-func (d *Day) fit() *Day {
+// compact is the Day with lines added to those that take more, the longest first, until its text has room: labels before others.
+func (d *Day) compact() *Day {
 	for _, ownLabel := range []bool{true, false} {
 		for {
 			text, err := json.Marshal(d)

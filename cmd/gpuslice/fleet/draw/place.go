@@ -334,7 +334,7 @@ func (b *builder) count(n *node, c cell) {
 	s := &b.view.Slices[c.Slice]
 	space := b.spaces[b.view.Pods[s.Pod].Namespace]
 	space.Held += c.Share
-	has := room(&b.fleet.Pools[s.Pool])
+	has := largestSlice(&b.fleet.Pools[s.Pool])
 	if b.fleet.Pools[s.Pool].Claims {
 		has = s.Memory
 	}

@@ -126,7 +126,7 @@ func viewOf(title string, f *inventory.Fleet) *view {
 	for i := range f.Pools {
 		p := &f.Pools[i]
 		b.pools[p.Name] = i
-		v.Pools = append(v.Pools, pool{p.Name, string(p.Strategy), p.Product, room(p)})
+		v.Pools = append(v.Pools, pool{p.Name, string(p.Strategy), p.Product, largestSlice(p)})
 	}
 	for i := range f.Pods {
 		b.pod(&f.Pods[i])
@@ -151,8 +151,8 @@ func viewOf(title string, f *inventory.Fleet) *view {
 	return v
 }
 
-// room is the largest slice of one unit.
-func room(p *inventory.Pool) int64 {
+// largestSlice is the largest slice of one unit.
+func largestSlice(p *inventory.Pool) int64 {
 	if p.Granular {
 		return int64(p.Slice) / int64(max(p.Replicas, 1))
 	}

@@ -81,7 +81,7 @@ type Records struct {
 	LeftOut map[string]int
 
 	server bool // tenants wrote labels: what is odd is left out, where it would be an error in files
-	room   room
+	bounds bounds
 	byKey  map[Key]*Record
 	series map[string]*series
 	owners map[Key]Owner // of workloads, where they are known from more than names of pods
@@ -102,7 +102,7 @@ func (r *Records) dcgm() *Records {
 func NewRecords() *Records {
 	return &Records{System: api.SystemNamespace, byKey: map[Key]*Record{},
 		series: map[string]*series{}, owners: map[Key]Owner{}, LeftOut: map[string]int{},
-		room: room{series: crowd[string]{most: MaxSeries}, workloads: crowd[Key]{most: MaxWorkloads}}}
+		bounds: bounds{series: bound[string]{most: MaxSeries}, workloads: bound[Key]{most: MaxWorkloads}}}
 }
 
 // labels are the names of a series.
@@ -114,7 +114,7 @@ func (r *Records) seriesOf(name string, l labels) (*series, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fit(r, &r.room.series, r.series, l.namespace, name); err != nil {
+	if err := admit(r, &r.bounds.series, r.series, l.namespace, name); err != nil {
 		return nil, fmt.Errorf("more than %d series: %w", MaxSeries, err)
 	}
 	s := &series{record: record, pod: cmp.Or(l.pod, l.container), first: math.Inf(1), gpu: l.gpu}
@@ -144,7 +144,7 @@ func (r *Records) record(l labels) (*Record, error) {
 	}
 	record := r.byKey[key]
 	if record == nil {
-		if err := fit(r, &r.room.workloads, r.byKey, l.namespace, key); err != nil {
+		if err := admit(r, &r.bounds.workloads, r.byKey, l.namespace, key); err != nil {
 			return nil, fmt.Errorf("more than %d workloads: %w", MaxWorkloads, err)
 		}
 		record = &Record{Key: key, Owner: owner, free: -1}

@@ -101,14 +101,14 @@ func TestForgedNames(t *testing.T) {
 	}
 }
 
-// TestRoom: the namespace that has most gives up room, of equal ones the first by name, however many namespaces there are.
-func TestRoom(t *testing.T) {
+// TestBound: the namespace that has most gives up room, of equal ones the first by name, however many namespaces there are.
+func TestBound(t *testing.T) {
 	for range 50 {
 		r, all := NewRecords(), map[string]int{}
 		r.server = true
-		c := crowd[string]{most: 9}
+		c := bound[string]{most: 9}
 		for _, name := range []string{"c1", "c2", "c3", "b1", "b2", "b3", "a1", "a2", "a3", "d1", "d2", "d3"} {
-			if fit(r, &c, all, name[:1], name) == nil {
+			if admit(r, &c, all, name[:1], name) == nil {
 				all[name] = 1
 			}
 		}
@@ -117,10 +117,10 @@ func TestRoom(t *testing.T) {
 			t.Fatalf("%s, left out: %v", got, r.LeftOut)
 		}
 	}
-	r, all, c := NewRecords(), map[int]int{}, crowd[int]{most: MaxSeries}
+	r, all, c := NewRecords(), map[int]int{}, bound[int]{most: MaxSeries}
 	r.server = true
 	for n := range 2 * MaxSeries {
-		_ = fit(r, &c, all, fmt.Sprint(n%(MaxSeries/4)*(n/MaxSeries*3+1)), n)
+		_ = admit(r, &c, all, fmt.Sprint(n%(MaxSeries/4)*(n/MaxSeries*3+1)), n)
 	}
 	if c.all != MaxSeries {
 		t.Errorf("%d series", c.all)

@@ -406,7 +406,7 @@ func TestFitOfOneNamespace(t *testing.T) {
 				f.HashNames([]byte("0123456789abcdef"))
 			}
 			before := len(f.Pods)
-			notes := f.Fit()
+			notes := f.Trim()
 			var out bytes.Buffer
 			err := Write(&out, f)
 			if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
@@ -439,7 +439,7 @@ func TestFitOfManyNamespaces(t *testing.T) {
 	for i := range 120_000 {
 		f.Pods = append(f.Pods, Pod{Namespace: fmt.Sprint("n", i%3000), Name: fmt.Sprint(i), Phase: corev1.PodPending})
 	}
-	if notes := f.Fit(); len(f.Pods) != maxPods || len(notes) != 21 {
+	if notes := f.Trim(); len(f.Pods) != maxPods || len(notes) != 21 {
 		t.Errorf("%d pods stay, %d notes", len(f.Pods), len(notes))
 	}
 }

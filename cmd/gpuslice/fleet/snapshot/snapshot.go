@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		_, _ = rand.Read(key) // never fails
 		f.HashNames(key)
 	}
-	notes := f.Fit() // hashes are longer than most names
+	notes := f.Trim() // hashes are longer than most names
 	for _, note := range notes {
 		fmt.Fprintln(s.Err, note)
 	}

@@ -129,7 +129,7 @@ func TestLargePod(t *testing.T) {
 				Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
 		r.addPod(p)
 	}
-	r.out.Fit()
+	r.out.Trim()
 	if len(r.out.Pods) != 1 || r.out.Pods[0].Name != "small" || len(r.out.Unread) != 1 ||
 		!strings.Contains(r.out.Unread[0], "pods of namespace team are left out") {
 		t.Errorf("%d pods, %q", len(r.out.Pods), r.out.Unread)
@@ -159,7 +159,7 @@ func TestManyLargePods(t *testing.T) {
 	const others = 3000
 	add("others", others, nil)
 	add("hostile", 200, tolerations)
-	r.out.Fit()
+	r.out.Trim()
 	if err := inventory.Write(io.Discard, r.out); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestRunningPodsStay(t *testing.T) {
 			}
 			r.addPod(p)
 		}
-		r.out.Fit()
+		r.out.Trim()
 		if err := inventory.Write(io.Discard, r.out); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -267,7 +267,7 @@ func TestForeignRequests(t *testing.T) {
 			r.addPod(p)
 		}
 		r.out.Nodes = []inventory.Node{*n}
-		r.out.Fit()
+		r.out.Trim()
 		if err := inventory.Write(io.Discard, r.out); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

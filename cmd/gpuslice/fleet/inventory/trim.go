@@ -38,10 +38,10 @@ func (s *size) subtract(o size) {
 	s.items, s.bytes, s.values = s.items-o.items, s.bytes-o.bytes, s.values-o.values
 }
 
-// part is the part of a file that the size takes, by what it takes most of. Some room stays for what stands around the items.
+// part is the part of a file that the size takes, by what it takes most of. The rest is for what is around the items.
 func (s size) part() float64 {
-	const room = 0.99
-	return max(float64(s.items)/maxPods, float64(s.bytes)/(room*maxBytes), float64(s.values)/(room*maxValues))
+	const forItems = 0.99
+	return max(float64(s.items)/maxPods, float64(s.bytes)/(forItems*maxBytes), float64(s.values)/(forItems*maxValues))
 }
 
 // slim leaves out of a pod what it demanded of a node, and what its author wrote at any length: requests that no node can fulfil, an
@@ -78,30 +78,30 @@ func (f *Fleet) offered() map[string]bool {
 	return all
 }
 
-// share is what the pods of a namespace take.
-type share struct {
+// taken is what the pods of a namespace take.
+type taken struct {
 	size
 	namespace string
 	pods      []int // indexes of those that can go or be slim, the next one last
 }
 
-// shares are a heap: first the largest.
-type shares []*share
+// mostFirst is a heap: first the largest.
+type mostFirst []*taken
 
-func (s shares) Len() int { return len(s) }
-func (s shares) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(s[j].part(), s[i].part()), cmp.Compare(s[i].namespace, s[j].namespace)) < 0
+func (m mostFirst) Len() int { return len(m) }
+func (m mostFirst) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(m[j].part(), m[i].part()), cmp.Compare(m[i].namespace, m[j].namespace)) < 0
 }
-func (s shares) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *shares) Push(x any)   { *s = append(*s, x.(*share)) }
-func (s *shares) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
+func (m mostFirst) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
+func (m *mostFirst) Push(x any)   { *m = append(*m, x.(*taken)) }
+func (m *mostFirst) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
 	return last
 }
 
-// fitting is a fleet on its way to what Read accepts.
-type fitting struct {
+// trimming is a fleet on its way to what Read accepts.
+type trimming struct {
 	*Fleet
 	nodes, offered map[string]bool
 	sizes          []size         // of pods
@@ -110,12 +110,12 @@ type fitting struct {
 	changed        map[string]int // pods that are left out or slim, by namespace
 }
 
-// Fit leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large or says
+// Trim leaves out pods that hold no node, or what others demanded of theirs, until Read accepts the rest: each that is too large or says
 // what cannot be, and of the namespace that takes most, those that hold none, and the largest, first. So one tenant's pods do not keep a
-// snapshot from being written. A pod that holds a node stays: a node without pods may be divided again. Fit adds notes to Unread, and
+// snapshot from being written. A pod that holds a node stays: a node without pods may be divided again. Trim adds notes to Unread, and
 // returns them.
-func (f *Fleet) Fit() (notes []string) {
-	x := &fitting{Fleet: f, nodes: map[string]bool{}, offered: f.offered(),
+func (f *Fleet) Trim() (notes []string) {
+	x := &trimming{Fleet: f, nodes: map[string]bool{}, offered: f.offered(),
 		sizes: make([]size, len(f.Pods)), out: make([]bool, len(f.Pods)), changed: map[string]int{}}
 	for i := range f.Nodes {
 		x.nodes[f.Nodes[i].Name] = true
@@ -124,7 +124,7 @@ func (f *Fleet) Fit() (notes []string) {
 		x.all.add(sizeOf(other))
 	}
 	x.all.items = 0
-	x.shrink(x.shares())
+	x.shrink(x.byNamespace())
 	kept := make([]Pod, 0, len(f.Pods))
 	for i := range f.Pods {
 		if !x.out[i] {
@@ -138,10 +138,10 @@ func (f *Fleet) Fit() (notes []string) {
 }
 
 // holds reports whether a pod holds a part of a node. Its author may have written the name of one that does not exist.
-func (x *fitting) holds(i int) bool { return x.nodes[x.Pods[i].Node] && !x.Pods[i].Over() }
+func (x *trimming) holds(i int) bool { return x.nodes[x.Pods[i].Node] && !x.Pods[i].Over() }
 
 // reduce leaves a pod out, or makes it slim. It reports whether either could be done.
-func (x *fitting) reduce(i int) bool {
+func (x *trimming) reduce(i int) bool {
 	if x.out[i] = !x.holds(i); !x.out[i] && !x.Pods[i].slim(x.offered) {
 		return false
 	}
@@ -152,13 +152,13 @@ func (x *fitting) reduce(i int) bool {
 	return true
 }
 
-// shares reduces the pods that Read does not accept, whatever the others take, and returns what each namespace's then take.
-func (x *fitting) shares() (all shares) {
-	of := map[string]*share{}
+// byNamespace reduces the pods that Read does not accept, whatever the others take, and returns what each namespace's then take.
+func (x *trimming) byNamespace() (all mostFirst) {
+	of := map[string]*taken{}
 	for i := range x.Pods {
 		s := of[x.Pods[i].Namespace]
 		if s == nil {
-			s = &share{namespace: x.Pods[i].Namespace}
+			s = &taken{namespace: x.Pods[i].Namespace}
 			of[s.namespace], all = s, append(all, s)
 		}
 		x.sizes[i] = sizeOf(&x.Pods[i])
@@ -171,8 +171,8 @@ func (x *fitting) shares() (all shares) {
 	return all
 }
 
-// shrink reduces pods of the largest share until the file fits, or all are reduced.
-func (x *fitting) shrink(most shares) {
+// shrink reduces pods of the namespace that takes most until the file fits, or all are reduced.
+func (x *trimming) shrink(most mostFirst) {
 	if x.all.part() <= 1 {
 		return
 	}
@@ -200,7 +200,7 @@ func (x *fitting) shrink(most shares) {
 }
 
 // compare orders pods: those that hold a node, then the others, each with the largest last.
-func (x *fitting) compare(a, b int) int {
+func (x *trimming) compare(a, b int) int {
 	switch {
 	case x.holds(a) && !x.holds(b):
 		return -1
@@ -211,7 +211,7 @@ func (x *fitting) compare(a, b int) int {
 }
 
 // notes name the namespaces of which most pods were changed.
-func (x *fitting) notes() (notes []string) {
+func (x *trimming) notes() (notes []string) {
 	namespaces := slices.SortedFunc(maps.Keys(x.changed),
 		func(a, b string) int { return cmp.Or(cmp.Compare(x.changed[b], x.changed[a]), cmp.Compare(a, b)) })
 	const named = 20

@@ -5,18 +5,18 @@ import "sync"
 // overhead is the cost of an object in a cache beside its content: keys, maps and pointers.
 const overhead = 512
 
-// room counts the kept bytes. A namespace keeps at most as much as is still free: however many fill theirs, others find
+// capacity counts the kept bytes. A namespace keeps at most as much as is still free: however many fill theirs, others find
 // some.
-type room struct {
+type capacity struct {
 	most int // bytes; 0: any number, since administrators alone write such objects
 
 	mu         sync.Mutex
 	used       int
-	namespaces map[string]*share
+	namespaces map[string]*namespaceUse
 }
 
-// share is the part of a namespace.
-type share struct {
+// namespaceUse is the part of a namespace.
+type namespaceUse struct {
 	used   int
 	own    map[string]cost // by the object's name
 	common map[any]int     // how many objects have it
@@ -45,34 +45,34 @@ func costOf(kept any, bytes int) cost {
 }
 
 // empty forgets all: a list begins.
-func (r *room) empty() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.used, r.namespaces = 0, map[string]*share{}
+func (a *capacity) empty() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used, a.namespaces = 0, map[string]*namespaceUse{}
 }
 
 // put takes room for an object, in place of its former room. ok is false if there is not enough: then it takes none.
 // had reports whether it took some before; first, whether it is the first of its namespace to find none.
-func (r *room) put(namespace, name string, c cost) (ok, had, first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.most == 0 {
+func (a *capacity) put(namespace, name string, c cost) (ok, had, first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.most == 0 {
 		return true, false, false
 	}
-	s := r.namespaces[namespace]
+	s := a.namespaces[namespace]
 	if s == nil {
-		s = &share{own: map[string]cost{}, common: map[any]int{}}
-		r.namespaces[namespace] = s
+		s = &namespaceUse{own: map[string]cost{}, common: map[any]int{}}
+		a.namespaces[namespace] = s
 	}
 	before, usedBefore := s.own[name], s.used
 	_, had = s.own[name]
-	r.take(s, before, -1)
-	r.take(s, c, 1)
-	if s.used <= usedBefore && had || s.used+r.used <= r.most {
+	a.take(s, before, -1)
+	a.take(s, c, 1)
+	if s.used <= usedBefore && had || s.used+a.used <= a.most {
 		s.own[name] = c
 		return true, had, false
 	}
-	r.take(s, c, -1)
+	a.take(s, c, -1)
 	delete(s.own, name)
 	first = !s.full
 	s.full = true
@@ -80,21 +80,21 @@ func (r *room) put(namespace, name string, c cost) (ok, had, first bool) {
 }
 
 // remove releases an object's room.
-func (r *room) remove(namespace, name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.namespaces[namespace]
+func (a *capacity) remove(namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.namespaces[namespace]
 	if s == nil {
 		return
 	}
-	r.take(s, s.own[name], -1)
+	a.take(s, s.own[name], -1)
 	if delete(s.own, name); len(s.own) == 0 {
-		delete(r.namespaces, namespace)
+		delete(a.namespaces, namespace)
 	}
 }
 
 // take has one object more, or one less, take its room.
-func (r *room) take(s *share, c cost, n int) {
+func (a *capacity) take(s *namespaceUse, c cost, n int) {
 	bytes := c.bytes
 	if c.common != nil {
 		before := s.common[c.common]
@@ -105,5 +105,5 @@ func (r *room) take(s *share, c cost, n int) {
 			bytes += c.commonBytes
 		}
 	}
-	s.used, r.used = s.used+n*bytes, r.used+n*bytes
+	s.used, a.used = s.used+n*bytes, a.used+n*bytes
 }

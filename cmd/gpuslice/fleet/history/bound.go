@@ -5,14 +5,14 @@ import (
 	"container/heap"
 )
 
-// room is how much of Records each namespace takes.
-type room struct {
-	series    crowd[string]
-	workloads crowd[Key]
+// bounds are those of Records.
+type bounds struct {
+	series    bound[string]
+	workloads bound[Key]
 }
 
-// crowd is what namespaces have of a room.
-type crowd[K comparable] struct {
+// bound is one bound, with what namespaces have of it.
+type bound[K comparable] struct {
 	most, all int
 	of        map[string]*part[K] // by namespace
 	byMost    parts[K]
@@ -43,9 +43,9 @@ func (p *parts[K]) Pop() any {
 	return last
 }
 
-// fit makes room in all for one more of a namespace. Of a server, the namespace that has most gives up one if it keeps as much as this
+// admit makes room in all for one more of a namespace. Of a server, the namespace that has most gives up one if it keeps as much as this
 // has then, or this is left out: a tenant writes the labels of its own series, and must not take the room of others.
-func fit[K comparable, V any](r *Records, c *crowd[K], all map[K]V, namespace string, added K) error {
+func admit[K comparable, V any](r *Records, c *bound[K], all map[K]V, namespace string, added K) error {
 	if c.of == nil {
 		c.of = map[string]*part[K]{}
 	}
