@@ -42,7 +42,7 @@ func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
 		return Usage{}, false
 	}
 	due := slices.DeleteFunc(slices.Clone(s.Usages), func(u Usage) bool {
-		return u.OverSince.IsZero() || u.OverFor < l.Grace || !s.settledOn(u.Device, readings)
+		return u.OverSince.IsZero() || u.OverFor < l.Grace || !s.listedSinceTermination(u.Device, readings)
 	})
 	if len(due) == 0 {
 		return Usage{}, false
@@ -51,11 +51,11 @@ func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
 	return slices.MinFunc(due, byUrgency), true
 }
 
-// settledOn reports whether a device was listed, and is trusted, since the last
-// termination.
-func (s State) settledOn(device string, readings []reading) bool {
+// listedSinceTermination reports whether a device was listed, and is trusted, since
+// the last termination.
+func (s State) listedSinceTermination(device string, readings []reading) bool {
 	trusted := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == device && r.trusted })
-	return trusted && s.device(device).ListedAt.After(s.SettledAt)
+	return trusted && s.device(device).ListedAt.After(s.OutcomeAt)
 }
 
 // terminationOrder completes an order to terminate a process of the container, or
@@ -114,7 +114,7 @@ func withheld(s State, in Sample, o Order, l limits.Limits) string {
 	if o.forIdleness() {
 		return withheldFromIdle(in, d, o)
 	}
-	c, limited := shareOf(l, o.Container, d, s.Usages)
+	c, limited := limitOf(l, o.Container, d, s.Usages)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == c.Name && p.same(o.Process) && p.Known
 	})
@@ -134,7 +134,7 @@ func over(s State, in Sample, d Device, o Order, c limits.Container, l limits.Li
 		readings, _, _ := evaluateReadings(s, in)
 		return beyondGPUs(c, d.ID, held(c.Name, nil, readings))
 	}
-	return usedBytes(d, c.Name, sharedOn(s.Usages, c.Name, d.ID)) > effectiveLimit(l, c, d)
+	return usedBytes(d, c.Name, doubleCountedOn(s.Usages, c.Name, d.ID)) > effectiveLimit(l, c, d)
 }
 
 func because(fault string) string {

@@ -72,13 +72,13 @@ func TestNextOverLimit(t *testing.T) {
 		"over for the grace period":    {nil, true},
 		"a termination is in progress": {func(s *State, _ []reading, _ *limits.Limits) { s.InProgress = &Order{} }, false},
 		"the last one was just settled": {
-			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Second) }, false,
+			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.OutcomeAt = true, epoch.Add(-time.Second) }, false,
 		},
 		"the last one was settled long ago": {
-			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.SettledAt = true, epoch.Add(-time.Minute) }, true,
+			func(s *State, _ []reading, _ *limits.Limits) { s.Settling, s.OutcomeAt = true, epoch.Add(-time.Minute) }, true,
 		},
-		"the last one terminated nothing": {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch.Add(-time.Second) }, true},
-		"the list is older than the last": {func(s *State, _ []reading, _ *limits.Limits) { s.SettledAt = epoch }, false},
+		"the last one terminated nothing": {func(s *State, _ []reading, _ *limits.Limits) { s.OutcomeAt = epoch.Add(-time.Second) }, true},
+		"the list is older than the last": {func(s *State, _ []reading, _ *limits.Limits) { s.OutcomeAt = epoch }, false},
 		"the list cannot be trusted":      {func(_ *State, r []reading, _ *limits.Limits) { r[0].trusted = false }, false},
 		"another device was read":         {func(_ *State, r []reading, _ *limits.Limits) { r[0].ID = "gpu1" }, false},
 		"within the grace period":         {func(_ *State, _ []reading, l *limits.Limits) { l.Grace = time.Hour }, false},

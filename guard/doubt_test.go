@@ -11,7 +11,7 @@ func TestEvaluateDoubt(t *testing.T) {
 	at := func(after time.Duration, used, elsewhere int64, moving bool) reading {
 		r := trusted(python(214, 7), python(215, 7))
 		r.Listed, r.UsedBytes, r.Moving = epoch.Add(after), used*gib, moving
-		r.Shared = elsewhere * gib
+		r.DoubleCounted = elsewhere * gib
 		if elsewhere > 0 { // by two processes of another pod
 			r.Everyone = append(r.Processes, python(300, 10), python(301, 10))
 		}
@@ -41,29 +41,30 @@ func TestEvaluateDoubt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := Usage{Container: "trainer", Device: "gpu0", SharedBytes: tc.shared * gib, UsedBytes: (14 - tc.shared) * gib, LimitBytes: 8 * gib}
+			u := Usage{Container: "trainer", Device: "gpu0", DoubleCountedBytes: tc.shared * gib,
+				UsedBytes: (14 - tc.shared) * gib, LimitBytes: 8 * gib}
 			if tc.shared == 0 {
 				u.UsedBytes = 7 * gib
 			}
-			told := 0
+			reports := 0
 			for _, r := range tc.readings {
 				var events []Event
 				u, events = u.evaluateDoubt(r)
-				told += len(events)
+				reports += len(events)
 			}
-			equal(t, "reports", told, tc.want)
+			equal(t, "reports", reports, tc.want)
 			equal(t, "it stands", u.Doubted, tc.doubted)
 		})
 	}
-	u := Usage{Container: "trainer", Device: "gpu0", SharedBytes: 7 * gib, UsedBytes: 7 * gib, LimitBytes: 8 * gib}
+	u := Usage{Container: "trainer", Device: "gpu0", DoubleCountedBytes: 7 * gib, UsedBytes: 7 * gib, LimitBytes: 8 * gib}
 	u, _ = u.evaluateDoubt(at(0, 60, 0, false))
 	u.UsedBytes = 9 * gib // for less than its grace period
 	u, early := u.evaluateDoubt(at(doubtPeriod/2, 60, 0, false))
 	u.UsedBytes = 7 * gib
 	_, late := u.evaluateDoubt(at(doubtPeriod, 60, 0, false))
 	equal(t, "reports while it is over its limit, and once it is not", [2]int{len(early), len(late)}, [2]int{0, 1})
-	own := Usage{Container: "trainer", Device: "gpu0", SharedBytes: 1}
-	beside := trusted().beside([]Usage{own, {Container: "scorer", Device: "gpu0", SharedBytes: 2},
-		{Container: "scorer", Device: "gpu1", SharedBytes: 4}}, own)
-	equal(t, "what others of the pod share", beside.Shared, int64(2))
+	own := Usage{Container: "trainer", Device: "gpu0", DoubleCountedBytes: 1}
+	beside := trusted().beside([]Usage{own, {Container: "scorer", Device: "gpu0", DoubleCountedBytes: 2},
+		{Container: "scorer", Device: "gpu1", DoubleCountedBytes: 4}}, own)
+	equal(t, "what others of the pod share", beside.DoubleCounted, int64(2))
 }

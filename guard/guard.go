@@ -66,7 +66,7 @@ func (g *Guard) Run(ctx context.Context) {
 		wait, maxAge = g.Advance(ctx, g.Sampler.Sample(ctx, maxAge))
 		g.wait(ctx, wait)
 	}
-	g.Settle()
+	g.Finish()
 }
 
 // Advance steps with a sample, reports, and begins the ordered termination. It
@@ -91,30 +91,30 @@ func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.D
 	return SampleInterval(g.state, g.Limits)
 }
 
-// Shared returns the part of the pod's memory on a device that is taken to be
+// DoubleCounted returns the part of the pod's memory on a device that is taken to be
 // listed twice.
-func (g *Guard) Shared(device string) (bytes int64) {
+func (g *Guard) DoubleCounted(device string) (bytes int64) {
 	for _, u := range g.state.Usages {
 		if u.Device == device {
-			bytes += u.SharedBytes
+			bytes += u.DoubleCountedBytes
 		}
 	}
 	return bytes
 }
 
-// Settle waits for a termination in progress, and reports the outcome that no step
+// Finish waits for a termination in progress, and reports the outcome that no step
 // has taken in: the last container of a pod ends with the terminated process, and
 // the guard with the pod.
-func (g *Guard) Settle() {
+func (g *Guard) Finish() {
 	if g.outcomes != nil {
-		g.settled(<-g.outcomes)
+		g.setOutcome(<-g.outcomes)
 	}
-	g.TrySettle()
+	g.TryFinish()
 }
 
-// TrySettle does the same where no termination is in progress, and reports whether
+// TryFinish does the same where no termination is in progress, and reports whether
 // that is so.
-func (g *Guard) TrySettle() bool {
+func (g *Guard) TryFinish() bool {
 	if g.takeOutcome(); g.outcomes != nil {
 		return false
 	}
@@ -129,12 +129,12 @@ func (g *Guard) TrySettle() bool {
 func (g *Guard) takeOutcome() {
 	select {
 	case out := <-g.outcomes:
-		g.settled(out)
+		g.setOutcome(out)
 	default:
 	}
 }
 
-func (g *Guard) settled(out Outcome) { g.lastOutcome, g.outcomes = &out, nil }
+func (g *Guard) setOutcome(out Outcome) { g.lastOutcome, g.outcomes = &out, nil }
 
 func (g *Guard) report(order *Order, events []Event) {
 	for _, e := range events {
@@ -197,7 +197,7 @@ func (g *Guard) wait(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case out := <-g.outcomes:
-		g.settled(out)
+		g.setOutcome(out)
 	case <-timer.C:
 	case <-ctx.Done():
 	}

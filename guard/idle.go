@@ -16,7 +16,7 @@ func decideIdle(s State, in Sample, readings []reading, l limits.Limits) (State,
 	for _, idle := range in.Idle {
 		for _, u := range s.Usages {
 			// Its processes may be from before the last termination.
-			if u.Container != idle.Container || !s.settledOn(u.Device, readings) {
+			if u.Container != idle.Container || !s.listedSinceTermination(u.Device, readings) {
 				continue
 			}
 			for _, p := range u.Processes {

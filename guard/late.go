@@ -15,7 +15,7 @@ const latePeriod = time.Minute
 func evaluateLateness(s State, in Sample, l limits.Limits) (State, []Event) {
 	gap := in.Taken.Sub(s.SampledAt)
 	switch {
-	case s.SampledAt.IsZero(), in.Shared:
+	case s.SampledAt.IsZero(), in.ByAgent:
 	case gap > MaxSampleGap(l):
 		before := s.Late
 		s.Late, s.LateUntil = limits.ReasonLate+FormatDuration(gap), in.Taken.Add(latePeriod)

@@ -68,5 +68,5 @@ type Outcome struct {
 	Result Result
 	Signal string    // the last one sent, as "SIGKILL"; empty: none
 	Reason string    // for every result but Terminated
-	At     time.Time // when it was settled
+	At     time.Time // when it was known
 }

@@ -36,13 +36,13 @@ func TestEvaluateOrphans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, told := tc.before, 0
+			s, reports := tc.before, 0
 			for _, r := range tc.readings {
 				var events []Event
 				s.Orphaned, events = evaluateOrphans(s, []reading{r})
-				told += len(events)
+				reports += len(events)
 			}
-			equal(t, "events, and what is left", []int{told, len(s.Orphaned)}, []int{tc.events, tc.left})
+			equal(t, "events, and what is left", []int{reports, len(s.Orphaned)}, []int{tc.events, tc.left})
 			equal(t, "it is said to be not held", s.NotHeld() != "", tc.events > 0)
 		})
 	}
@@ -80,7 +80,7 @@ func TestNotHeld(t *testing.T) {
 			UsedBytes: 9 * gib, LimitBytes: 8 * gib, Reported: "so"}}},
 			"trainer uses 9Gi of 8Gi and is not terminated: so"},
 		"one that is within it if it shares": {State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib,
-			SharedBytes: 7 * gib, LimitBytes: 8 * gib, Doubted: true}}},
+			DoubleCountedBytes: 7 * gib, LimitBytes: 8 * gib, Doubted: true}}},
 			"trainer uses 14Gi of 8Gi and is not terminated: 7Gi of it may be listed twice"},
 	} {
 		equal(t, name, tc.state.NotHeld(), tc.want)

@@ -70,8 +70,8 @@ func evaluateReading(s State, d Device) reading {
 		after.ListedAt = d.Listed
 	}
 	r := reading{Device: d, before: before, after: after, evidence: true, trusted: fault == ""}
-	if r.settled() {
-		r.after.SettledBytes, r.after.Settled = d.UsedBytes, d.everyone()
+	if r.consistent() {
+		r.after.ConsistentBytes, r.after.Consistent = d.UsedBytes, d.everyone()
 	}
 	return r
 }

@@ -12,7 +12,7 @@ type Sample struct {
 	Devices []Device
 	Outcome *Outcome // of the termination that was in progress, once
 	Idle    []Idle   // containers whose processes are to be terminated for want of use
-	Shared  bool     // with other pods: whoever took it reports that it came late
+	ByAgent bool     // for all pods of a node: the agent reports that it came late
 }
 
 // Idle is a container in which nothing has run on a device for as long as its
@@ -27,19 +27,19 @@ func (i Idle) same(j Idle) bool { return i.Container == j.Container && i.Since.E
 
 // Device is the result of one sample on one device, or one MIG instance.
 type Device struct {
-	ID         string    // UUID, stable over the guard's life
-	Model      string    // as the driver names it; empty: it does not
-	Listed     time.Time // when the processes were listed; a sample may repeat an older list
-	AsOf       uint64    // when that began, as start times count it: who began later is not listed
-	TotalBytes int64     // 0: the device does not report it
-	UsedBytes  int64     // by all tenants; 0: the device does not report it
-	Moving     bool      // UsedBytes moved while the processes were listed
-	Fault      string    // why its processes cannot be relied on; empty: they can
-	Processes  []Process // each PID once
-	Everyone   []Process // those of other pods too, for who sees them; nil: Processes are all
-	Orphans    []Orphan  // of the pod, or perhaps of it
-	Shared     int64     // the part of other pods' memory that is taken to be listed twice
-	Charges    []Charge  // the driver's own figure per container, where it keeps one
+	ID            string    // UUID, stable over the guard's life
+	Model         string    // as the driver names it; empty: it does not
+	Listed        time.Time // when the processes were listed; a sample may repeat an older list
+	AsOf          uint64    // when that began, as start times count it: who began later is not listed
+	TotalBytes    int64     // 0: the device does not report it
+	UsedBytes     int64     // by all tenants; 0: the device does not report it
+	Moving        bool      // UsedBytes moved while the processes were listed
+	Fault         string    // why its processes cannot be relied on; empty: they can
+	Processes     []Process // each PID once
+	Everyone      []Process // those of other pods too, for who sees them; nil: Processes are all
+	Orphans       []Orphan  // of the pod, or perhaps of it
+	DoubleCounted int64     // the part of other pods' memory that is taken to be listed twice
+	Charges       []Charge  // the driver's own figure per container, where it keeps one
 }
 
 // Process is one process that a device lists.

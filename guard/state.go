@@ -15,8 +15,8 @@ type State struct {
 	Devices   []DeviceStatus // by device, sorted; "" is the sampler as a whole
 
 	InProgress   *Order        // the termination in progress; nil: none
-	SettledAt    time.Time     // when the last termination was settled; no older list is evidence
-	Settling     bool          // SettledAt is followed by the settle time
+	OutcomeAt    time.Time     // when the outcome of the last termination was known; no older list is evidence
+	Settling     bool          // OutcomeAt is followed by the settle time
 	Terminations []Termination // that count, oldest first
 	IdleOrdered  []Process     // of idle containers, which an order has named
 
@@ -33,15 +33,15 @@ type State struct {
 type Usage struct {
 	Container, Device string
 
-	MeasuredAt  time.Time // UsedBytes; zero: never
-	UsedBytes   int64
-	PeakBytes   int64
-	ListedBytes int64 // its processes' listed memory when list and total belonged together
-	SharedBytes int64 // of it, the part that is taken to be listed twice
-	SliceBytes  int64
-	LimitBytes  int64   // the effective limit
-	Beyond      bool    // the device is one more than the container was given
-	GrowthRate  float64 // bytes a second, 0 when it does not grow
+	MeasuredAt         time.Time // UsedBytes; zero: never
+	UsedBytes          int64
+	PeakBytes          int64
+	ListedBytes        int64 // its processes' listed memory when list and total belonged together
+	DoubleCountedBytes int64 // of it, the part that is taken to be listed twice
+	SliceBytes         int64
+	LimitBytes         int64   // the effective limit
+	Beyond             bool    // the device is one more than the container was given
+	GrowthRate         float64 // bytes a second, 0 when it does not grow
 
 	NearLimit  int           // trusted samples in a row at or above the warning threshold
 	Warned     bool          // and not yet clearly below
@@ -65,15 +65,15 @@ func (u Usage) Stale(now time.Time) bool { return now.Sub(u.MeasuredAt) > staleA
 
 // DeviceStatus is how well one device can be read.
 type DeviceStatus struct {
-	Device       string
-	Failures     int // failing readings, until three good ones in a row
-	Successes    int // good readings in a row
-	Unreliable   bool
-	Reason       string    // of the last failing reading
-	ListedAt     time.Time // of the newest list
-	SettledBytes int64     // in use on the device when list and total last belonged together
-	Settled      []Process // everyone's, that it listed then
-	Full         bool      // the device had no room to speak of at the last sample
+	Device          string
+	Failures        int // failing readings, until three good ones in a row
+	Successes       int // good readings in a row
+	Unreliable      bool
+	Reason          string    // of the last failing reading
+	ListedAt        time.Time // of the newest list
+	ConsistentBytes int64     // in use on the device when list and total last belonged together
+	Consistent      []Process // everyone's, that it listed then
+	Full            bool      // the device had no room to speak of at the last sample
 }
 
 // Termination is one that counts towards MaxTerminations.
@@ -99,7 +99,7 @@ type Orphaned struct {
 
 // mayTerminate reports whether it is time for another termination.
 func (s State) mayTerminate(settle time.Duration) bool {
-	return s.InProgress == nil && (!s.Settling || s.SampledAt.Sub(s.SettledAt) >= settle)
+	return s.InProgress == nil && (!s.Settling || s.SampledAt.Sub(s.OutcomeAt) >= settle)
 }
 
 // NotEnforcing returns why the guard cannot enforce a slice, or an empty text while

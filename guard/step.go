@@ -44,7 +44,7 @@ func applyOutcome(s State, out *Outcome) (State, []Event) {
 		return s, nil
 	}
 	o := out.Order
-	s.InProgress, s.SettledAt, s.Settling = nil, out.At, out.Result != Gone // after Gone the driver has nothing to release
+	s.InProgress, s.OutcomeAt, s.Settling = nil, out.At, out.Result != Gone // after Gone the driver has nothing to release
 	if out.Result == Terminated && o.Kind == TerminateProcess {
 		s.PendingRelease = append(slices.Clone(s.PendingRelease), PendingRelease{o.Device, o.Process, out.At.Add(releasePeriod)})
 	}

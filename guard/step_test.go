@@ -77,7 +77,7 @@ func TestApplyOutcome(t *testing.T) {
 			if !tc.out.Result.counts() {
 				usage.Reported = tc.out.Reason
 			}
-			tc.want.SettledAt, tc.want.Usages = epoch, []Usage{usage}
+			tc.want.OutcomeAt, tc.want.Usages = epoch, []Usage{usage}
 			equal(t, "state", got, tc.want)
 			if len(events) != tc.events {
 				t.Errorf("reported %+v, want %d events", events, tc.events)

@@ -16,7 +16,7 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 		if !r.evidence {
 			continue
 		}
-		for _, c := range append(slices.Clone(l.Containers), restShares(l, r.Device, usages)...) {
+		for _, c := range append(slices.Clone(l.Containers), restLimits(l, r.Device, usages)...) {
 			before, known := find(usages, Usage{Container: c.Name, Device: r.ID}, byPlace)
 			if !known && len(processesOf(c.Name, r.Processes)) == 0 {
 				continue
@@ -100,11 +100,11 @@ func (u Usage) drain(r reading, l limits.Limits) Usage {
 func (u Usage) measure(r reading) Usage {
 	u.Processes = processesOf(u.Container, r.Processes)
 	listed, largest := listedBytes(r.Device, u.Container)
-	u.SharedBytes = u.sharedBytes(r, listed, largest)
-	if r.settled() {
+	u.DoubleCountedBytes = u.doubleCountedBytes(r, listed, largest)
+	if r.consistent() {
 		u.ListedBytes = listed
 	}
-	bytes := usedBytes(r.Device, u.Container, u.SharedBytes)
+	bytes := usedBytes(r.Device, u.Container, u.DoubleCountedBytes)
 	u.GrowthRate = 0
 	if grown, since := bytes-u.UsedBytes, r.sinceLast(); grown > 0 && since > 0 {
 		u.GrowthRate = float64(grown) / since.Seconds()
@@ -113,11 +113,11 @@ func (u Usage) measure(r reading) Usage {
 	return u
 }
 
-// usedBytes returns a container's use of a device, so much of which its processes
-// share.
-func usedBytes(d Device, container string, shared int64) int64 {
+// usedBytes returns a container's use of a device, so much of whose listed memory
+// is listed twice.
+func usedBytes(d Device, container string, twice int64) int64 {
 	sum, largest := listedBytes(d, container)
-	sum = max(sum-shared, largest)
+	sum = max(sum-twice, largest)
 	if d.UsedBytes > 0 {
 		sum = min(sum, d.UsedBytes)
 	}

@@ -39,7 +39,7 @@ func TestLate(t *testing.T) {
 		for _, gap := range []time.Duration{inTime, 2 * inTime, inTime, 2 * inTime} {
 			sampleAfter(gap)
 			for i := range guards {
-				guards[i].Advance(t.Context(), guard.Sample{Taken: time.Now(), Shared: true})
+				guards[i].Advance(t.Context(), guard.Sample{Taken: time.Now(), ByAgent: true})
 			}
 		}
 		for range 12 {

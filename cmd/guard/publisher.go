@@ -81,11 +81,11 @@ func (p *publisher) publish() {
 	if p.file == nil {
 		return
 	}
-	err := p.file.update(func(shared *probeStatus) {
+	err := p.file.update(func(inFile *probeStatus) {
 		own := p.status
-		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom, shared.Undelivered = own.SampledAt, own.NotEnforcing, own.StuckFrom, p.deliveries.messages()
-		shared.Dropped += own.Dropped
-		shared.enqueue(own.Pending...)
+		inFile.SampledAt, inFile.NotEnforcing, inFile.StuckFrom, inFile.Undelivered = own.SampledAt, own.NotEnforcing, own.StuckFrom, p.deliveries.messages()
+		inFile.Dropped += own.Dropped
+		inFile.enqueue(own.Pending...)
 	})
 	switch {
 	case err == nil:
@@ -105,11 +105,11 @@ func (p *publisher) unreported() string {
 	left := p.status
 	left.Undelivered = p.deliveries.messages()
 	if p.file != nil {
-		_ = p.file.awaitUpdate(func(shared *probeStatus) {
-			shared.Dropped += p.status.Dropped
-			shared.enqueue(p.status.Pending...)
-			shared.Undelivered = p.deliveries.messages()
-			left = *shared
+		_ = p.file.awaitUpdate(func(inFile *probeStatus) {
+			inFile.Dropped += p.status.Dropped
+			inFile.enqueue(p.status.Pending...)
+			inFile.Undelivered = p.deliveries.messages()
+			left = *inFile
 		})
 	}
 	return left.unreported()

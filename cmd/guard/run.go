@@ -51,7 +51,7 @@ func run(ctx context.Context, o options, p process) int {
 	}
 	servers.Go(func() { r.watchIntruders(ctx, &proc.Intruders{Table: table, DryRun: l.DryRun}) })
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
-		Sampler: timedSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
+		Sampler: timedSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.SharesPIDs(), func() {
 			if driver.Ended() != nil || r.probes.isOverdue() {
 				stop()
 			}
@@ -106,9 +106,9 @@ func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
 // uses nothing.
 type timedSampler struct {
 	guard.Sampler
-	recorder *recorder
-	shared   bool   // the pod shares its PID namespace
-	after    func() // is called after each sample
+	recorder   *recorder
+	sharesPIDs bool   // the pod shares its PID namespace
+	after      func() // is called after each sample
 }
 
 // Sample implements guard.Sampler.
@@ -117,7 +117,7 @@ func (s timedSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sa
 	sample := s.Sampler.Sample(ctx, maxAge)
 	s.recorder.observeDuration(time.Since(began))
 	s.after()
-	if !s.shared && sample.Fault == "" {
+	if !s.sharesPIDs && sample.Fault == "" {
 		sample.Fault = "the pod does not share its PID namespace, so that the guard sees none of its processes"
 	}
 	return sample

@@ -61,7 +61,7 @@ func (a *Agent) Run(ctx context.Context) {
 		ticks.Sleep(ctx, wait)
 	}
 	for _, e := range a.enforced {
-		e.guard.Settle()
+		e.guard.Finish()
 	}
 }
 
@@ -73,14 +73,14 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	sample := a.sampler.sample(ctx, maxAge)
 	a.Reporter.Sampled(sample)
 	wait, nextAge = guard.SampleInterval(guard.State{}, limits.Default())
-	shared := a.shared(sample)
+	counted := a.doubleCounted(sample)
 	for _, e := range a.enforced {
 		if e.left {
 			continue
 		}
 		part := sample.of(e.pod, e.seen)
 		for i, d := range part.Devices {
-			part.Devices[i].Shared = shared[d.ID] - e.guard.Shared(d.ID)
+			part.Devices[i].DoubleCounted = counted[d.ID] - e.guard.DoubleCounted(d.ID)
 		}
 		part.Idle = a.idle(ctx, e.pod, false)
 		podWait, podAge := e.guard.Advance(ctx, part)
@@ -89,12 +89,12 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	return wait, nextAge
 }
 
-// shared returns the memory that is taken to be listed twice on each device.
-func (a *Agent) shared(s Sample) map[string]int64 {
+// doubleCounted returns the memory that is taken to be listed twice on each device.
+func (a *Agent) doubleCounted(s Sample) map[string]int64 {
 	all := map[string]int64{}
 	for _, d := range s.Devices {
 		for _, e := range a.enforced {
-			all[d.ID] += e.guard.Shared(d.ID)
+			all[d.ID] += e.guard.DoubleCounted(d.ID)
 		}
 	}
 	return all
@@ -116,7 +116,7 @@ func (a *Agent) follow() {
 		e.pod, e.guard.Limits = p, p.Limits
 	}
 	for uid, e := range a.enforced {
-		if e.left = !promised[uid]; e.left && e.guard.TrySettle() {
+		if e.left = !promised[uid]; e.left && e.guard.TryFinish() {
 			delete(a.enforced, uid)
 			a.Reporter.Left(e.pod)
 		}

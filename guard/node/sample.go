@@ -83,7 +83,7 @@ func (s *sampler) attribute(d guard.Device) Device {
 // fault of pods that were seen on it, and of those that were seen on fewer devices
 // than they were given.
 func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
-	part := guard.Sample{Taken: s.Taken, Fault: s.Fault, Shared: true}
+	part := guard.Sample{Taken: s.Taken, Fault: s.Fault, ByAgent: true}
 	for _, d := range s.Devices {
 		own := d.Device
 		own.Everyone = slices.Clone(d.Everyone)

@@ -20,7 +20,7 @@ func TestSampleOf(t *testing.T) {
 	s := Sample{Devices: []Device{d}}
 	for _, uid := range []string{"a", "b"} {
 		part := s.of(Pod{UID: uid, Containers: map[string]string{"c": "trainer"}}, map[string]bool{})
-		if !part.Shared {
+		if !part.ByAgent {
 			t.Errorf("pod %s alone reports that the sample came late", uid)
 		}
 		for i, p := range part.Devices[0].Everyone {

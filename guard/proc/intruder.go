@@ -53,7 +53,7 @@ type seenProcess struct {
 
 // End ends each process that has been there for too long, and returns them.
 func (i *Intruders) End(now time.Time) []guard.Process {
-	if !i.Table.Shared() || i.Table.kubelet.podUID == "" {
+	if !i.Table.SharesPIDs() || i.Table.kubelet.podUID == "" {
 		return nil // the guard's supposed container may be another's
 	}
 	seen := map[seenProcess]sighting{}

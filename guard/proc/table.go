@@ -67,9 +67,9 @@ func (t *Table) learnKubelet() {
 	t.identities[t.ours] = id
 }
 
-// Shared reports whether the pod shares one PID namespace: without it the guard
+// SharesPIDs reports whether the pod shares one PID namespace: without it the guard
 // sees no process but its own.
-func (t *Table) Shared() bool {
+func (t *Table) SharesPIDs() bool {
 	at, err := t.cgroup("1")
 	if err != nil {
 		return false

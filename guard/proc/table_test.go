@@ -137,7 +137,7 @@ func TestNameAfterOwnMounts(t *testing.T) {
 	}
 }
 
-func TestShared(t *testing.T) {
+func TestSharesPIDs(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"v2-private": true, "v1": true, "v2-host": true, "v1-private": false} {
 		root, _ := tree(t, "testdata/"+name+".txtar")
@@ -145,7 +145,7 @@ func TestShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := table.Shared(); got != want {
+		if got := table.SharesPIDs(); got != want {
 			t.Errorf("%s: shared %v, want %v", name, got, want)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // container's name.
 const UnnamedContainer = "an unnamed container"
 
-// restShares returns the share of each container without a slice that uses the
+// restLimits returns the limit of each container without a slice that uses the
 // device, or did, and of the unnamed ones.
-func restShares(l limits.Limits, d Device, usages []Usage) []limits.Container {
+func restLimits(l limits.Limits, d Device, usages []Usage) []limits.Container {
 	names := []string{UnnamedContainer}
 	add := func(name string) {
 		if isRest(l, name) && !slices.Contains(names, name) {
@@ -29,11 +29,11 @@ func restShares(l limits.Limits, d Device, usages []Usage) []limits.Container {
 			add(u.Container)
 		}
 	}
-	shares := make([]limits.Container, 0, len(names))
+	all := make([]limits.Container, 0, len(names))
 	for _, name := range names {
-		shares = append(shares, restShare(l, name, d, usages))
+		all = append(all, restLimit(l, name, d, usages))
 	}
-	return shares
+	return all
 }
 
 // isRest reports whether a container has neither a slice nor a part in enforcing
@@ -43,33 +43,33 @@ func isRest(l limits.Limits, name string) bool {
 	return !sliced && name != "" && name != limits.GuardContainer && name != limits.CheckContainer
 }
 
-// restShare returns the limit of the container without a slice on the device: the
+// restLimit returns the limit of the container without a slice on the device: the
 // rest of the pod's slices beside the containers that have them, and the others
 // that have none. More than that is more than the pod was given.
-func restShare(l limits.Limits, name string, d Device, usages []Usage) limits.Container {
-	share := limits.Container{Name: name}
-	used := func(container string) int64 { return usedBytes(d, container, sharedOn(usages, container, d.ID)) }
+func restLimit(l limits.Limits, name string, d Device, usages []Usage) limits.Container {
+	limit := limits.Container{Name: name}
+	used := func(container string) int64 { return usedBytes(d, container, doubleCountedOn(usages, container, d.ID)) }
 	for _, c := range l.Containers {
-		share.SliceBytes += max(0, c.SliceBytes-used(c.Name))
-		share.LimitBytes += max(0, c.LimitBytes-used(c.Name))
-		share.GPUs += c.GPUs
+		limit.SliceBytes += max(0, c.SliceBytes-used(c.Name))
+		limit.LimitBytes += max(0, c.LimitBytes-used(c.Name))
+		limit.GPUs += c.GPUs
 	}
 	counted := []string{name}
 	for _, p := range d.Processes {
 		if isRest(l, p.Container) && !slices.Contains(counted, p.Container) {
 			counted = append(counted, p.Container)
-			share.SliceBytes = max(0, share.SliceBytes-used(p.Container))
-			share.LimitBytes = max(0, share.LimitBytes-used(p.Container))
+			limit.SliceBytes = max(0, limit.SliceBytes-used(p.Container))
+			limit.LimitBytes = max(0, limit.LimitBytes-used(p.Container))
 		}
 	}
-	return share
+	return limit
 }
 
-// shareOf returns the limit of the container with that name on the device, and
+// limitOf returns the limit of the container with that name on the device, and
 // whether it is limited.
-func shareOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Container, bool) {
+func limitOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Container, bool) {
 	if isRest(l, name) {
-		return restShare(l, name, d, usages), true
+		return restLimit(l, name, d, usages), true
 	}
 	return l.Container(name)
 }

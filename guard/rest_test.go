@@ -97,7 +97,7 @@ func TestRestShares(t *testing.T) {
 			map[string][2]int64{UnnamedContainer: {12, 14}}},
 	} {
 		got := map[string][2]int64{}
-		for _, c := range restShares(l, Device{ID: "gpu0", Processes: tc.processes}, tc.usages) {
+		for _, c := range restLimits(l, Device{ID: "gpu0", Processes: tc.processes}, tc.usages) {
 			got[c.Name] = [2]int64{c.SliceBytes / gib, c.LimitBytes / gib}
 			equal(t, name+": devices", c.GPUs, 2)
 		}

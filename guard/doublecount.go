@@ -8,28 +8,28 @@ import (
 // Memory that a process exports and another maps may be listed for both. The
 // device has it once: where a container's processes come to be listed with more
 // than the device came to have in use, and others were seen to free, the rest is
-// taken for shared, until they are listed with less. Neighbors that the reader does
+// taken to be listed twice, until they are listed with less. Neighbors that the reader does
 // not see, or whose memory no list shows, may free at the same moment and look
 // alike. So the container is given the benefit of the doubt, and where that decides
 // that it is within its limit it is reported.
 
-// settled reports whether list and total of a device belong together.
-func (r reading) settled() bool {
+// consistent reports whether the list and the total of a device belong together.
+func (r reading) consistent() bool {
 	return r.trusted && !r.Moving && r.UsedBytes > 0
 }
 
-// sharedBytes returns how much of the container's listed memory is listed twice,
+// doubleCountedBytes returns how much of the container's listed memory is listed twice,
 // after a reading in which its processes are listed with so much.
-func (u Usage) sharedBytes(r reading, listed, largest int64) int64 {
-	shared := u.SharedBytes
-	if r.settled() && r.before.SettledBytes > 0 {
-		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.SettledBytes
+func (u Usage) doubleCountedBytes(r reading, listed, largest int64) int64 {
+	twice := u.DoubleCountedBytes
+	if r.consistent() && r.before.ConsistentBytes > 0 {
+		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.ConsistentBytes
 		if grown != 0 { // memory that others share need not leave the device when one of them lets go of it
-			moved += max(0, r.freedOutside(u)-r.Shared)
+			moved += max(0, r.freedOutside(u)-r.DoubleCounted)
 		}
-		shared += grown - min(max(moved, min(grown, 0)), max(grown, 0))
+		twice += grown - min(max(moved, min(grown, 0)), max(grown, 0))
 	}
-	return min(max(shared, 0), listed-largest)
+	return min(max(twice, 0), listed-largest)
 }
 
 // freedOutside returns how much less processes outside a container are listed with
@@ -40,7 +40,7 @@ func (r reading) freedOutside(u Usage) (freed int64) {
 	for _, p := range r.everyone() {
 		now[p.PID] = p
 	}
-	for _, p := range r.before.Settled {
+	for _, p := range r.before.Consistent {
 		// The container's own processes free its own memory, also those that were in another container.
 		if p.Container == u.Container || !p.Known || slices.ContainsFunc(own, p.same) {
 			continue
@@ -71,12 +71,13 @@ const (
 	movingDoubtPeriod = 10 * time.Second
 )
 
-// evaluateDoubt reports once that a container is within its limit only if the
-// supposedly shared memory is listed twice. That is certain of as much as all
+// evaluateDoubt reports once that a container is within its limit only if its
+// double-counted memory is indeed listed twice. That is certain of as much as all
 // processes together are listed with beyond the device's use, and the others'
-// shared memory. A container that exceeds its limit for a moment ends no doubt.
+// double-counted memory. A container that exceeds its limit for a moment resolves
+// no doubt.
 func (u Usage) evaluateDoubt(r reading) (Usage, []Event) {
-	if u.SharedBytes == 0 {
+	if u.DoubleCountedBytes == 0 {
 		u.DoubtSince, u.Doubted = time.Time{}, false
 		return u, nil
 	}
@@ -84,7 +85,7 @@ func (u Usage) evaluateDoubt(r reading) (Usage, []Event) {
 		return u, nil
 	}
 	period := movingDoubtPeriod
-	if r.settled() {
+	if r.consistent() {
 		if period = doubtPeriod; usedBytes(r.Device, u.Container, r.certain(u)) <= u.LimitBytes {
 			u.DoubtSince, u.Doubted = time.Time{}, false
 			return u, nil
@@ -108,13 +109,13 @@ func (r reading) certain(u Usage) int64 {
 			listed += p.UsedBytes
 		}
 	}
-	return min(u.SharedBytes, max(0, listed-r.UsedBytes-r.Shared))
+	return min(u.DoubleCountedBytes, max(0, listed-r.UsedBytes-r.DoubleCounted))
 }
 
 // doubt is the report that a container may be over its limit.
 func (u Usage) doubt() Event {
-	e := u.notTerminated(FormatBytes(u.SharedBytes) + " of it may be listed twice")
-	e.UsedBytes += u.SharedBytes
+	e := u.notTerminated(FormatBytes(u.DoubleCountedBytes) + " of it may be listed twice")
+	e.UsedBytes += u.DoubleCountedBytes
 	return e
 }
 
@@ -129,22 +130,23 @@ func listedBytes(d Device, container string) (sum, largest int64) {
 	return sum, largest
 }
 
-// beside returns the reading with the shared memory of other containers of the pod.
+// beside returns the reading with the double-counted memory of the pod's other
+// containers.
 func (r reading) beside(usages []Usage, own Usage) reading {
 	for _, u := range usages {
 		if u.Device == own.Device && u.Container != own.Container {
-			r.Shared += u.SharedBytes
+			r.DoubleCounted += u.DoubleCountedBytes
 		}
 	}
 	return r
 }
 
-// sharedOn returns the part of a container's memory on a device that was taken for
-// shared.
-func sharedOn(usages []Usage, container, device string) int64 {
+// doubleCountedOn returns the part of a container's memory on a device that is
+// taken to be listed twice.
+func doubleCountedOn(usages []Usage, container, device string) int64 {
 	i := slices.IndexFunc(usages, func(u Usage) bool { return u.Container == container && u.Device == device })
 	if i < 0 {
 		return 0
 	}
-	return usages[i].SharedBytes
+	return usages[i].DoubleCountedBytes
 }

@@ -2,9 +2,9 @@ package guard
 
 import "testing"
 
-func TestSharedBytes(t *testing.T) {
+func TestDoubleCountedBytes(t *testing.T) {
 	t.Parallel()
-	before := Usage{Container: "trainer", ListedBytes: 6 * gib, SharedBytes: 2 * gib}
+	before := Usage{Container: "trainer", ListedBytes: 6 * gib, DoubleCountedBytes: 2 * gib}
 	for name, tc := range map[string]struct {
 		listed, largest, moved int64 // GiB
 		change                 func(*reading)
@@ -22,7 +22,7 @@ func TestSharedBytes(t *testing.T) {
 		"one process is left":                                  {3, 3, -3, nil, 0},
 		"list and total do not belong together":                {9, 5, 0, func(r *reading) { r.Moving = true }, 2},
 		"the list cannot be trusted":                           {9, 5, 0, func(r *reading) { r.trusted = false }, 2},
-		"the first list":                                       {9, 5, 0, func(r *reading) { r.before.SettledBytes = 0 }, 2},
+		"the first list":                                       {9, 5, 0, func(r *reading) { r.before.ConsistentBytes = 0 }, 2},
 		"a device that does not report its total":              {9, 5, 0, func(r *reading) { r.UsedBytes = 0 }, 2},
 		"an allocation while another container frees as much":  {9, 5, 0, another(3, 0), 2},
 		"a mapping while another container frees":              {9, 5, -3, another(3, 0), 4},
@@ -37,11 +37,11 @@ func TestSharedBytes(t *testing.T) {
 		"what a process of its own frees":                      {9, 5, 0, own(3), 4},
 	} {
 		r := trusted()
-		r.before.SettledBytes, r.UsedBytes = 40*gib, (40+tc.moved)*gib
+		r.before.ConsistentBytes, r.UsedBytes = 40*gib, (40+tc.moved)*gib
 		if tc.change != nil {
 			tc.change(&r)
 		}
-		equal(t, name, before.sharedBytes(r, tc.listed*gib, tc.largest*gib), tc.want*gib)
+		equal(t, name, before.doubleCountedBytes(r, tc.listed*gib, tc.largest*gib), tc.want*gib)
 	}
 }
 
@@ -51,7 +51,7 @@ func another(from, to int64) func(*reading) {
 	return func(r *reading) {
 		before, after := python(300, from), python(300, to)
 		before.Container, after.Container, after.Known = "scorer", "scorer", to == 0
-		r.before.Settled, r.Processes = []Process{before}, []Process{after}
+		r.before.Consistent, r.Processes = []Process{before}, []Process{after}
 		if to < 0 {
 			r.Processes = nil
 		}
@@ -63,7 +63,7 @@ func anotherPods(from, to int64) func(*reading) {
 	return func(r *reading) {
 		before, after := python(300, from), python(300, to)
 		before.Container, after.Container = "", ""
-		r.before.Settled, r.Everyone = []Process{before}, []Process{after}
+		r.before.Consistent, r.Everyone = []Process{before}, []Process{after}
 	}
 }
 
@@ -71,7 +71,7 @@ func anotherPods(from, to int64) func(*reading) {
 func sharing(gibs int64, change func(*reading)) func(*reading) {
 	return func(r *reading) {
 		change(r)
-		r.Shared = gibs * gib
+		r.DoubleCounted = gibs * gib
 	}
 }
 
@@ -80,7 +80,7 @@ func ownExit(gibs int64) func(*reading) {
 	return func(r *reading) {
 		before := python(300, gibs)
 		before.Container = "trainer"
-		r.before.Settled, r.Processes, r.Everyone = []Process{before}, nil, []Process{}
+		r.before.Consistent, r.Processes, r.Everyone = []Process{before}, nil, []Process{}
 	}
 }
 
@@ -90,16 +90,17 @@ func own(gibs int64) func(*reading) {
 		before, after := python(300, gibs), python(300, 0)
 		r.Processes = []Process{after}
 		before.Container, after.Container = "", "" // everyone's list names no containers
-		r.before.Settled, r.Everyone = []Process{before}, []Process{after}
+		r.before.Consistent, r.Everyone = []Process{before}, []Process{after}
 	}
 }
 
-func TestSharedOn(t *testing.T) {
+func TestDoubleCountedOn(t *testing.T) {
 	t.Parallel()
-	usages := []Usage{{Container: "scorer", Device: "gpu0", SharedBytes: 1}, {Container: "trainer", Device: "gpu0", SharedBytes: 2},
-		{Container: "trainer", Device: "gpu1", SharedBytes: 3}}
+	usages := []Usage{{Container: "scorer", Device: "gpu0", DoubleCountedBytes: 1},
+		{Container: "trainer", Device: "gpu0", DoubleCountedBytes: 2},
+		{Container: "trainer", Device: "gpu1", DoubleCountedBytes: 3}}
 	for _, u := range usages {
-		equal(t, u.Container+" on "+u.Device, sharedOn(usages, u.Container, u.Device), u.SharedBytes)
+		equal(t, u.Container+" on "+u.Device, doubleCountedOn(usages, u.Container, u.Device), u.DoubleCountedBytes)
 	}
-	equal(t, "of one that shares nothing", sharedOn(usages, "loader", "gpu0"), int64(0))
+	equal(t, "of one that shares nothing", doubleCountedOn(usages, "loader", "gpu0"), int64(0))
 }
