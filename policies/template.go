@@ -94,13 +94,13 @@ func CheckTemplate(p *config.Policy, kind string, tree map[string]any) (*api.Vio
 	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Field: f.field, Detail: fmt.Sprintf(
 		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
 			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container,
-		f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
+		f.resource, f.text, kind, f.resource, api.LabelFraction, f.fraction, path)}, nil
 }
 
 // templateFraction is one fractional quantity of a template.
 type templateFraction struct {
 	path, field, container, resource, text string
-	share                                  quantity.Fraction
+	fraction                               quantity.Fraction
 }
 
 // podTemplate returns the workload's pod template and its JSON pointer.
@@ -129,11 +129,11 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 			for _, kind := range []string{"limits", "requests"} {
 				quantities, _ := resources[kind].(map[string]any)
 				for _, res := range slices.Sorted(maps.Keys(quantities)) {
-					if share, text, ok := fractionOf(res, quantities[res]); ok {
+					if fraction, text, ok := fractionOf(res, quantities[res]); ok {
 						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podedit.EscapePointer(res)
 						place := field.NewPath(strings.TrimPrefix(strings.ReplaceAll(path, "/", "."), ".")).Child("spec", list).
 							Index(i).Child("resources", kind).Key(res)
-						out = append(out, templateFraction{at, place.String(), name, res, text, share})
+						out = append(out, templateFraction{at, place.String(), name, res, text, fraction})
 					}
 				}
 			}
@@ -152,8 +152,8 @@ func fractionOf(name string, written any) (quantity.Fraction, string, bool) {
 	if err != nil {
 		return quantity.Fraction{}, "", false
 	}
-	_, share, err := quantity.GPUs(q)
-	return share, text, err == nil && !share.Zero()
+	_, fraction, err := quantity.GPUs(q)
+	return fraction, text, err == nil && !fraction.Zero()
 }
 
 // oneLabelSays reports whether one label can say it all: it means every GPU container of the pod, and the template must not
@@ -162,7 +162,7 @@ func oneLabelSays(template map[string]any, found []templateFraction) bool {
 	requests := func(container string) bool {
 		return slices.ContainsFunc(found, func(f templateFraction) bool { return f.container == container })
 	}
-	if slices.ContainsFunc(found, func(f templateFraction) bool { return f.share != found[0].share }) {
+	if slices.ContainsFunc(found, func(f templateFraction) bool { return f.fraction != found[0].fraction }) {
 		return false
 	}
 	metadata, _ := template["metadata"].(map[string]any)
@@ -172,7 +172,7 @@ func oneLabelSays(template map[string]any, found []templateFraction) bool {
 		return false
 	}
 	if text, ok := labels[api.LabelFraction].(string); ok {
-		if share, err := quantity.ParseFraction(text); err != nil || share != found[0].share {
+		if fraction, err := quantity.ParseFraction(text); err != nil || fraction != found[0].fraction {
 			return false
 		}
 	}
@@ -209,6 +209,6 @@ func rewriteTemplate(path string, template map[string]any, found []templateFract
 	if labels, _ := metadata["labels"].(map[string]any); labels == nil {
 		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
 	}
-	text, _ := found[0].share.MarshalText()
+	text, _ := found[0].fraction.MarshalText()
 	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+podedit.EscapePointer(api.LabelFraction), string(text)))
 }

@@ -47,7 +47,7 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	case !found && e.in.Framework == "" && errors.Is(unknown, commandline.ErrIdle):
 		e.reasons = append(e.reasons, fmt.Sprintf("its command starts no %s", p.Title))
 	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
-		e.object(p, a, most, fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total)))
+		e.object(p, a, most, fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.perProcess), size(e.amounts.total)))
 		if e.in.Framework == "" && errors.Is(unknown, commandline.ErrElsewhere) {
 			e.orNone(p)
 		}
@@ -76,7 +76,7 @@ func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) 
 	err := atMost(value, most)
 	if err != nil {
 		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s",
-			a.Flag, shorten.Text(value, maxQuoted), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
+			a.Flag, shorten.Text(value, maxQuoted), size(e.amounts.perProcess), size(e.amounts.total), a.Flag, most))
 		return
 	}
 	if a.Cap {

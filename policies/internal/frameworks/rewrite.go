@@ -18,7 +18,7 @@ func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	e.out.Args = append(e.out.Args, word)
 	if given, found := commandline.Flag(e.found.words, a.Flag); found {
 		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts",
-			a.Flag, shorten.Text(given, maxQuoted), size(e.amounts.share), size(e.amounts.total), word))
+			a.Flag, shorten.Text(given, maxQuoted), size(e.amounts.perProcess), size(e.amounts.total), word))
 	} else {
 		e.out.Notes = append(e.out.Notes, fmt.Sprintf("%s is added to its arguments: %s", word, a.Default))
 	}

@@ -18,19 +18,20 @@ const (
 
 // amounts are the inputs of formulas, in bytes per GPU.
 type amounts struct {
-	limit     int64 // of the container
-	share     int64 // of one process: the limit divided by the processes on the GPU
-	budget    int64 // of the framework's allocator in one process: share less the context allowance
-	total     int64 // of the device; 0 when not known
-	allowance int64
-	view      View
+	limit      int64 // of the container
+	perProcess int64 // the limit divided by the processes on the GPU
+	budget     int64 // of the framework's allocator in one process: perProcess less the context allowance
+	total      int64 // of the device; 0 when not known
+	allowance  int64
+	view       View
 }
 
 func amountsOf(in *Input) amounts {
 	limit := max(in.LimitBytes, in.SliceBytes)
-	share := limit / int64(max(in.Processes, 1))
+	perProcess := limit / int64(max(in.Processes, 1))
 	allowance := max(in.AllowanceBytes, 0)
-	return amounts{limit: limit, share: share, budget: share - allowance, total: max(in.TotalBytes, 0), allowance: allowance, view: in.View}
+	return amounts{limit: limit, perProcess: perProcess, budget: perProcess - allowance,
+		total: max(in.TotalBytes, 0), allowance: allowance, view: in.View}
 }
 
 // formulas is the closed set that profiles may name. Each returns text, or the reason why there is none, for people.
@@ -62,7 +63,7 @@ var (
 // budgetBytes returns the allocator's budget of one process, which is above zero.
 func (a amounts) budgetBytes() (int64, error) {
 	if a.budget <= 0 {
-		return 0, fmt.Errorf("%s a process is not more than the context allowance of %s", size(a.share), size(a.allowance))
+		return 0, fmt.Errorf("%s a process is not more than the context allowance of %s", size(a.perProcess), size(a.allowance))
 	}
 	return a.budget, nil
 }
@@ -105,7 +106,7 @@ func (a amounts) beyond() (int64, error) {
 	if _, err := a.budgetBytes(); err != nil {
 		return 0, err
 	}
-	return a.total - a.share, a.below(a.share)
+	return a.total - a.perProcess, a.below(a.perProcess)
 }
 
 // fraction is the budget as a share of the total, rounded down at six decimals: at most 0.14 MiB of a 140 GiB device are lost.
@@ -153,16 +154,16 @@ func fitMebibytes(a amounts) (string, error) {
 
 // wiggle makes TGI subtract a tenth of the slice from free memory, where it would subtract a tenth of the device; rounded down.
 func wiggle(a amounts) (string, error) {
-	micro, err := a.ofTotal(a.share, 1e5)
+	micro, err := a.ofTotal(a.perProcess, 1e5)
 	return fmt.Sprintf("0.%06d", 1e6-1-micro), err
 }
 
 // utilization is vLLM's share of the total, rounded down at four decimals; its context counts inside.
 func utilization(a amounts) (string, error) {
-	if a.share <= utilizationSpare {
-		return "", fmt.Errorf("%s is too small", size(a.share))
+	if a.perProcess <= utilizationSpare {
+		return "", fmt.Errorf("%s is too small", size(a.perProcess))
 	}
-	share, err := a.ofTotal(a.share-utilizationSpare, 1e4)
+	share, err := a.ofTotal(a.perProcess-utilizationSpare, 1e4)
 	return fmt.Sprintf("0.%04d", share), err
 }
 

@@ -39,7 +39,7 @@ func TestFormulas(t *testing.T) {
 		{"utilization", of(10*giB, 0, ViewLimitedFree), "", errNoTotal},
 	}
 	for _, tt := range tests {
-		t.Run(fmt.Sprintf("%s of %s in %s, %s", tt.formula, size(tt.a.share), size(tt.a.total), tt.a.view), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s of %s in %s, %s", tt.formula, size(tt.a.perProcess), size(tt.a.total), tt.a.view), func(t *testing.T) {
 			t.Parallel()
 			got, err := formulas[tt.formula](tt.a)
 			if !errors.Is(err, tt.err) || err == nil && got != tt.want {

@@ -11,7 +11,7 @@ import (
 
 // GPUs reads how many GPUs q requests: a whole count, or a fraction of one.
 // The text was bounded before q was parsed (package rawpod), so comparing is cheap.
-func GPUs(q resource.Quantity) (count int64, share Fraction, err error) {
+func GPUs(q resource.Quantity) (count int64, fraction Fraction, err error) {
 	const accepted = "accepted: a whole number from 0 to 64, or a fraction of one GPU such as 0.25"
 	if q.Sign() < 0 || q.CmpInt64(MaxGPUs) > 0 {
 		return 0, Fraction{}, fmt.Errorf("%s is out of range; %s", message.Quote(q.String()), accepted)

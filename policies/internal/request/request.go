@@ -131,9 +131,9 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 	if annotated, ok := named[g.name]; ok {
 		out.Size, source = annotated, "annotation "+api.AnnotationContainers
 	}
-	share := g.resource.share
-	if !share.Zero() {
-		out.Quantity = share.String()
+	fraction := g.resource.fraction
+	if !fraction.Zero() {
+		out.Quantity = fraction.String()
 	}
 	if len(r.spelled) > 0 {
 		r.spelledIn(g, &out, source, req)
@@ -144,7 +144,7 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 		r.recall(&out)
 	}
 	out.Size.Compute = cmp.Or(out.Size.Compute, out.Threads)
-	if share.Zero() {
+	if fraction.Zero() {
 		return out
 	}
 	text := fmt.Sprintf("%s: %q", g.resource.name, quantity.GPUText(g.resource.amount))
@@ -152,16 +152,16 @@ func (r *requestReader) container(g gpuContainer, labels labelRequest, named map
 		r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted",
 			Container: g.name, Field: ResourceField(g.resource.list, g.resource.name), Detail: fmt.Sprintf(
 				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
-				text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, share)})
+				text, spellings.NameOfQuantities, r.policy.Name, g.resource.name, api.LabelFraction, fraction)})
 		return out
 	}
 	req.Explicit = true
-	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: share}) {
+	if out.Size.Named() && !api.SameSize(out.Size, api.Size{Fraction: fraction}) {
 		r.denyIn(g.name, ResourceField(g.resource.list, g.resource.name), "two sizes for one slice",
 			fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
-	out.Size.Memory, out.Size.Fraction, out.Size.Class = 0, share, ""
+	out.Size.Memory, out.Size.Fraction, out.Size.Class = 0, fraction, ""
 	return out
 }
 

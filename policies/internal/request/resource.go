@@ -16,11 +16,11 @@ import (
 
 // gpuResource is a GPU resource as a container names it.
 type gpuResource struct {
-	name   string
-	list   string            // that names it: limits or requests
-	count  int64             // whole units; 0 if share has the part of one
-	share  quantity.Fraction // of one unit
-	amount resource.Quantity // as written
+	name     string
+	list     string            // that names it: limits or requests
+	count    int64             // whole units; 0 if fraction has the part of one
+	fraction quantity.Fraction // of one unit
+	amount   resource.Quantity // as written
 }
 
 // gpuResourceOf reads c's requests under GPU names. The zero value means that it requests none. Two names in one
@@ -53,11 +53,11 @@ func gpuResourceOf(c *corev1.Container, offered []pools.Pool) (found gpuResource
 				return gpuResource{}, deny(name, "two GPU resources in one container", fmt.Sprintf(
 					"container %q requests %s and %s; name one of them", c.Name, min(found.name, string(name)), max(found.name, string(name))))
 			}
-			count, share, err := quantity.GPUs(q)
+			count, fraction, err := quantity.GPUs(q)
 			if err != nil {
 				return gpuResource{}, deny(name, "GPU quantity", fmt.Sprintf("container %q: %s: %v", c.Name, name, err))
 			}
-			found = gpuResource{string(name), list, count, share, q}
+			found = gpuResource{string(name), list, count, fraction, q}
 		}
 	}
 	return found, nil

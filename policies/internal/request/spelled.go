@@ -93,7 +93,7 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, sou
 	case gpus > 0 && g.resource.count > 0 && g.resource.count != gpus:
 		r.denyIn(g.name, ResourceField(g.resource.list, g.resource.name), "two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
 			g.name, g.resource.name, g.resource.count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
-	case gpus > 0 && g.resource.share.Zero():
+	case gpus > 0 && g.resource.fraction.Zero():
 		out.GPUs = gpus
 	}
 	if !own {
