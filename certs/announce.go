@@ -13,7 +13,7 @@ const annotationInjectable = "cert-manager.io/allow-direct-injection"
 // announceLeeway is how long after its last leaf an authority is announced: clocks differ.
 const announceLeeway = skew
 
-// Announcement is a Secret that holds every authority by which some replica's certificate is accepted, old and new
+// Announcement is a Secret with every authority by which some replica's certificate is accepted, old and new
 // while one follows the other. cert-manager's cainjector copies it into the webhook configurations. cert-manager itself
 // keeps only the latest authority beside a certificate: injected from there, it would cut off replicas whose files have
 // not changed yet.

@@ -100,7 +100,7 @@ func newHook(name string, config admissionv1.WebhookClientConfig) hook {
 	return h
 }
 
-// heal puts bundle into every entry that held another when the configurations were read, and returns how many did. A
+// heal puts bundle into every entry that had another when the configurations were read, and returns how many did. A
 // configuration that has changed since is left as it is, with errConflict.
 func (c Configurations) heal(ctx context.Context, live []configuration, bundle []byte) (healed int, err error) {
 	for _, one := range live {

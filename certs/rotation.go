@@ -9,15 +9,15 @@ import (
 
 // Lifetimes are how long the certificates of an authority of our own last.
 type Lifetimes struct {
-	// Authority is how long an authority lasts. Another follows it while more than a fifth of that is left.
+	// Authority is how long an authority lasts. Another follows it while more than a fifth of this time is left.
 	Authority time.Duration
-	// Leaf is how long a serving certificate lasts. It is replaced when a third of that is left.
+	// Leaf is how long a serving certificate lasts. It is replaced when a third of this time is left.
 	Leaf time.Duration
-	// Propagation is how long a new authority stands in every webhook configuration before it signs.
+	// Propagation is how long a new authority is in every webhook configuration before it signs.
 	Propagation time.Duration
 }
 
-// DefaultLifetimes are those of an installation without settings. Leaves live in memory, so a short life costs nothing.
+// DefaultLifetimes are the lifetimes of an installation without settings. Leaves live in memory, so a short life costs nothing.
 func DefaultLifetimes() Lifetimes {
 	return Lifetimes{Authority: 365 * 24 * time.Hour, Leaf: 7 * 24 * time.Hour, Propagation: DefaultPropagation}
 }
@@ -49,7 +49,7 @@ func newAuthority(now time.Time, l Lifetimes, others bundle) (*authority, error)
 	return &authority{signer: made, bundle: b}, nil
 }
 
-// step takes a rotation one step further, where it is time: a successor is made, then stands in every live configuration,
+// step takes a rotation one step further, where it is time: a successor is made, then put into every live configuration,
 // then signs, and at last the predecessor is forgotten. rotate begins a rotation early. changed is false, and the receiver
 // returned, where there is nothing to do.
 func (a *authority) step(now time.Time, l Lifetimes, live []configuration, rotate bool) (_ *authority, changed bool, err error) {
@@ -106,7 +106,7 @@ type times struct {
 	NextLiveSince *time.Time           `json:"nextLiveSince,omitempty"`
 }
 
-// decodeAuthority reads the data of a Secret. If nobody can sign, the error comes with an authority whose bundle holds
+// decodeAuthority reads the data of a Secret. If nobody can sign, the error comes with an authority whose bundle has
 // the certificates to trust on.
 func decodeAuthority(data map[string][]byte, now time.Time) (*authority, error) {
 	var t times

@@ -22,7 +22,7 @@ type SharedSecret struct {
 	Namespace, Name string
 }
 
-// content holds the fields that change may alter. A Secret that does not exist has none of them.
+// content has the fields that change may alter. A Secret that does not exist has none of them.
 type content struct {
 	data        map[string][]byte
 	annotations map[string]string

@@ -16,7 +16,7 @@ import (
 
 // Source provides the serving certificate.
 type Source interface {
-	// Start keeps the certificate current until ctx ends. An error means that it cannot go on at all.
+	// Start keeps the certificate current until ctx is done. An error means that it cannot go on at all.
 	Start(ctx context.Context) error
 	// GetCertificate returns the certificate to serve, for tls.Config.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -32,7 +32,7 @@ const (
 	minPause     = time.Second // between two checks, however much changes
 )
 
-// DefaultPropagation is how long a new authority stands in every configuration before a leaf of it is served: API servers
+// DefaultPropagation is how long a new authority is in every configuration before a leaf of it is served: API servers
 // learn of a change through a watch.
 const DefaultPropagation = time.Minute
 
@@ -42,7 +42,7 @@ var errConflict = errors.New("another client wrote first")
 // maxTries bounds the attempts to write before others do.
 const maxTries = 5
 
-// keepChecking checks until ctx ends: after each change of the configurations or the Secret, after every, and after
+// keepChecking checks until ctx is done: after each change of the configurations or the Secret, after every, and after
 // retryPeriod where the last check failed.
 func keepChecking(ctx context.Context, c Configurations, s SharedSecret,
 	every time.Duration, check func(context.Context, time.Time) error) {
@@ -63,7 +63,7 @@ func keepChecking(ctx context.Context, c Configurations, s SharedSecret,
 	}
 }
 
-// sleep waits that long or until changed; false when ctx ended.
+// sleep waits that long or until changed; false when ctx is done.
 func sleep(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -76,10 +76,10 @@ func sleep(ctx context.Context, pause time.Duration, changed <-chan struct{}) bo
 	return true
 }
 
-// wallClock is the time of day without a monotonic part, which stands still while a machine is suspended.
+// wallClock is the time of day without a monotonic part, which does not advance while a machine is suspended.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// watch sends to its channel when one of the configurations or the Secret has changed, until ctx ends; wait returns when it
+// watch sends to its channel when one of the configurations or the Secret has changed, until ctx is done; wait returns when it
 // has stopped. That is a hint: checks read for themselves, and are made without it too. A Secret without a name
 // is not watched.
 func watch(ctx context.Context, c Configurations, s SharedSecret) (_ <-chan struct{}, wait func()) {

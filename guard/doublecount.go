@@ -10,8 +10,8 @@ import (
 // than the device came to have in use, and others were seen to free, the rest is
 // taken to be listed twice, until they are listed with less. Neighbors that the reader does
 // not see, or whose memory no list shows, may free at the same moment and look
-// alike. So the container is given the benefit of the doubt, and where that decides
-// that it is within its limit it is reported.
+// alike. So the container has the benefit of the doubt, and where that decides that it is
+// within its limit it is reported.
 
 // consistent reports whether the list and the total of a device belong together.
 func (r reading) consistent() bool {
@@ -41,7 +41,7 @@ func (r reading) freedOutside(u Usage) (freed int64) {
 		now[p.PID] = p
 	}
 	for _, p := range r.before.Consistent {
-		// The container's own processes free its own memory, also those that were in another container.
+		// The container's own processes free its own memory, also processes that were in another container.
 		if p.Container == u.Container || !p.Known || slices.ContainsFunc(own, p.same) {
 			continue
 		}

@@ -17,7 +17,7 @@ const (
 	OOMWithinSlice    EventKind = "out of memory within slice" // a process exited on a full device, within its slice
 	Unmanaged         EventKind = "unmanaged container"        // a container without a slice uses a device
 	Unnamed           EventKind = "unnamed container"          // a container without a name uses a device
-	OfNobody          EventKind = "memory of nobody"           // in use, and nobody can be held to it, Reason has the cause
+	OfNobody          EventKind = "memory of nobody"           // in use, and charged to nobody; Reason has the cause
 	MemoryNotReleased EventKind = "memory not released"        // a terminated process is still listed on its device
 	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason has the cause
 	Enforcing         EventKind = "enforcing again"            // and can again
@@ -32,7 +32,7 @@ type Event struct {
 	UsedBytes  int64
 	LimitBytes int64 // the effective limit
 	SliceBytes int64
-	Beyond     bool // the device is one more than the container was given
+	Beyond     bool // one more device than the container has
 	OverFor    time.Duration
 	Reason     string
 	Outcome    *Outcome // of a TerminationResult; nil: another kind

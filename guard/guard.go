@@ -103,7 +103,7 @@ func (g *Guard) DoubleCounted(device string) (bytes int64) {
 }
 
 // Finish waits for a termination in progress, and reports the outcome that no step
-// has taken in: the last container of a pod ends with the terminated process, and
+// has taken in: the last container of a pod exits with the terminated process, and
 // the guard with the pod.
 func (g *Guard) Finish() {
 	if g.outcomes != nil {

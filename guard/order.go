@@ -25,7 +25,7 @@ type Order struct {
 	UsedBytes  int64
 	LimitBytes int64 // the effective limit
 	SliceBytes int64
-	Beyond     bool          // the device is one more than the container was given
+	Beyond     bool          // one more device than the container has
 	OverFor    time.Duration // how long the container was over its limit
 	MPS        bool          // its processes may be clients of an MPS daemon
 	Alone      bool          // the devices list no other process of the pod

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// UnnamedContainer stands for the containers of the pod whose names the guard
+// UnnamedContainer represents the containers of the pod whose names the guard
 // cannot learn, since a process of them changed its root or its mounts. It is no
 // container's name.
 const UnnamedContainer = "an unnamed container"
@@ -45,7 +45,7 @@ func isRest(l limits.Limits, name string) bool {
 
 // restLimit returns the limit of the container without a slice on the device: the
 // rest of the pod's slices beside the containers that have them, and the others
-// that have none. More than that is more than the pod was given.
+// that have none. More than that is more than the pod has.
 func restLimit(l limits.Limits, name string, d Device, usages []Usage) limits.Container {
 	limit := limits.Container{Name: name}
 	used := func(container string) int64 { return usedBytes(d, container, doubleCountedOn(usages, container, d.ID)) }
@@ -102,8 +102,8 @@ func held(container string, usages []Usage, readings []reading) []holding {
 	return all
 }
 
-// beyondGPUs reports whether the device is one more than the container was given:
-// of several, those that it uses least.
+// beyondGPUs reports whether the container uses more devices than it has, and the
+// device is among the ones that it uses least.
 func beyondGPUs(c limits.Container, device string, held []holding) bool {
 	given := min(c.GPUs, len(held))
 	return slices.ContainsFunc(held[given:], func(h holding) bool { return h.device == device })

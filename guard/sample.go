@@ -36,7 +36,7 @@ type Device struct {
 	Moving        bool      // UsedBytes moved while the processes were listed
 	Fault         string    // why its processes cannot be relied on; empty: they can
 	Processes     []Process // each PID once
-	Everyone      []Process // those of other pods too, for who sees them; nil: Processes are all
+	Everyone      []Process // of all pods, where the sampler sees others; nil: Processes are all
 	Orphans       []Orphan  // of the pod, or perhaps of it
 	DoubleCounted int64     // the part of other pods' memory that is taken to be listed twice
 	Charges       []Charge  // the driver's own figure per container, where it keeps one
@@ -55,7 +55,7 @@ type Process struct {
 	Unread    bool // it may be of any pod: its container is not known
 }
 
-// Orphan is a process that a device lists, and nobody who can be held to it.
+// Orphan is a process that a device lists, and that is charged to nobody.
 type Orphan struct {
 	Process
 	Reason string // why

@@ -7,8 +7,8 @@ import (
 )
 
 // State is the state that the guard carries from one sample to the next. The zero
-// value is a guard that has sampled nothing. Step never changes the State it is
-// given.
+// value is a guard that has sampled nothing. Step never changes its
+// argument.
 type State struct {
 	SampledAt time.Time      // of the newest sample
 	Usages    []Usage        // by container and device, sorted
@@ -40,7 +40,7 @@ type Usage struct {
 	DoubleCountedBytes int64 // of it, the part that is taken to be listed twice
 	SliceBytes         int64
 	LimitBytes         int64   // the effective limit
-	Beyond             bool    // the device is one more than the container was given
+	Beyond             bool    // one more device than the container has
 	GrowthRate         float64 // bytes a second, 0 when it does not grow
 
 	NearLimit  int           // trusted samples in a row at or above the warning threshold
@@ -72,7 +72,7 @@ type DeviceStatus struct {
 	Reason          string    // of the last failing reading
 	ListedAt        time.Time // of the newest list
 	ConsistentBytes int64     // in use on the device when list and total last belonged together
-	Consistent      []Process // everyone's, that it listed then
+	Consistent      []Process // the processes of all pods that it listed then
 	Full            bool      // the device had no room to speak of at the last sample
 }
 
@@ -123,7 +123,7 @@ func (s State) device(id string) DeviceStatus {
 	return d
 }
 
-// terminations counts those of a container after a time.
+// terminations counts the terminations in a container after a time.
 func (s State) terminations(container string, after time.Time) int {
 	n := 0
 	for _, t := range s.Terminations {

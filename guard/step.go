@@ -9,7 +9,7 @@ import (
 
 // Step returns the state after a sample, the next order and the events to report,
 // in order. An order to terminate names a process that the sample lists, or the
-// container of such processes. That container may have no slice: it is held to the
+// container of such processes. That container may have no slice: its limit is the
 // rest of the pod's slices. A sample that is not newer than the last is no evidence;
 // only its outcome is applied.
 //
@@ -89,7 +89,7 @@ func expireReleased(pending []PendingRelease, readings []reading, now time.Time)
 	return kept, events
 }
 
-// recentTerminations drops those that no longer count.
+// recentTerminations drops terminations that no longer count.
 func recentTerminations(all []Termination, now time.Time, window time.Duration) []Termination {
 	return slices.DeleteFunc(slices.Clone(all), func(t Termination) bool { return now.Sub(t.At) > window })
 }

@@ -33,7 +33,7 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 	return usages, events
 }
 
-// interruptUnread ends the observation of every usage whose device the sample
+// interruptUnread stops the observation of every usage whose device the sample
 // did not read.
 func interruptUnread(usages []Usage, in Sample) []Usage {
 	usages = slices.Clone(usages)
@@ -56,7 +56,7 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	}
 	u = u.measure(r)
 	u.SliceBytes, u.LimitBytes = c.SliceBytes, effectiveLimit(l, c, r.Device)
-	if u.Beyond { // nothing of that device was given
+	if u.Beyond { // it has no part of that device
 		u.LimitBytes = 0
 	}
 	var events []Event
@@ -80,7 +80,7 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 // did not run for a while.
 func MaxSampleGap(l limits.Limits) time.Duration { return 2*l.Interval + 2*time.Second }
 
-// endRun ends the observation of a usage over its limit. The time that it was
+// endRun stops the observation of a usage over its limit. The time that it was
 // over stays, so that who frees memory and allocates it again in turns is over,
 // too.
 func (u Usage) endRun() Usage {

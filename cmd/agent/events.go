@@ -91,7 +91,7 @@ func (w *eventWriter) Write(object *corev1.ObjectReference, eventType, reason, m
 	recorder.Event(object, eventType, reason, message)
 }
 
-// Close ends the writer.
+// Close stops the writer.
 func (w *eventWriter) Close() {
 	for _, b := range w.broadcasters {
 		b.Shutdown()

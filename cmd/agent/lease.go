@@ -29,7 +29,7 @@ type leaseHolder struct {
 	log             *slog.Logger
 }
 
-// run renews the Lease until ctx ends. A change of the gaps in enforcement is
+// run renews the Lease until ctx is done. A change of the gaps in enforcement is
 // written at once.
 func (h *leaseHolder) run(ctx context.Context) {
 	var tried time.Time

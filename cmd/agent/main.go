@@ -42,7 +42,7 @@ const examples = `  # on a node, as the DaemonSet runs it
   # outside a pod, with MPS daemons of your own
   agent --node gpu-1 --kubeconfig ~/.kube/config --mps-directories /run/nvidia/mps,/tmp/nvidia-mps`
 
-// runner runs under the settings until the context ends.
+// runner runs under the settings until the context is done.
 type runner func(context.Context, options, io.Writer) error
 
 // newCommand reads settings and calls run with them.

@@ -144,7 +144,7 @@ func newSamples() prometheus.Histogram {
 		Help: "Time that one reading of all devices took.", Buckets: []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 2}})
 }
 
-// registry holds every metric of the agent.
+// registry has every metric of the agent.
 func registry(r *status.Recorder, samples prometheus.Collector) *prometheus.Registry {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collector{r, newCatalog()}, samples)

@@ -41,7 +41,7 @@ const (
 	maxConnections = 256
 )
 
-// fairListener closes connections beyond those that an address may have, and the
+// fairListener closes connections beyond the number that an address may have, and the
 // oldest one if there are too many in all: however many addresses connect, the
 // kubelet's probes are answered, which take no time.
 type fairListener struct {
@@ -117,7 +117,7 @@ func newServer(handler http.Handler) *http.Server {
 	return server
 }
 
-// serve serves until ctx ends.
+// serve serves until ctx is done.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := newServer(handler)
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })

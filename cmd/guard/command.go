@@ -41,7 +41,7 @@ Examples:
 guard COMMAND --help lists the flags of a command.
 `
 
-// process holds the system's inputs of the command.
+// process has the system's inputs of the command.
 type process struct {
 	out, err io.Writer
 	lookup   func(string) (string, bool)

@@ -12,14 +12,14 @@ import (
 
 // A kubelet drops the Events of a pod after 25, whatever they are about, so that
 // the answer of a probe may never arrive. The termination message of a container
-// always does: a guard that learns of no arrival ends once, and the kubelet
+// always does: a guard that learns of no arrival exits once, and the kubelet
 // starts it again.
 
 const (
 	// arrivalTimeout is twice the time of two liveness probes: the second returns
 	// messages that came while the first failed.
 	arrivalTimeout = 2 * time.Minute
-	// deliveryPause is between two ends: a kubelet starts a container again at once
+	// deliveryPause is between two exits: a kubelet starts a container again at once
 	// where it did so last more than 10 minutes ago.
 	deliveryPause = 15 * time.Minute
 	// repeatPeriod is between two messages that the slice is not enforced. A kubelet
@@ -123,7 +123,7 @@ func (o observation) has(message string) bool {
 	})
 }
 
-// isQuiet reports whether nothing is left undone when the guard ends: no
+// isQuiet reports whether nothing is left undone when the guard exits: no
 // container is over its limit.
 func isQuiet(s guard.State) bool {
 	return s.InProgress == nil && !slices.ContainsFunc(s.Usages, func(u guard.Usage) bool { return !u.OverSince.IsZero() })

@@ -107,7 +107,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	send(k.notEnforcingSeconds, prometheus.CounterValue, r.notEnforcingTime.Seconds())
 }
 
-// registry holds every metric of the guard.
+// registry has every metric of the guard.
 func registry(r *recorder) *prometheus.Registry {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collector{r, newCatalog()}, r.samples)

@@ -26,7 +26,7 @@ const (
 	// stuckAfter is how long the loop may go without a sample: some twice the
 	// longest interval, a hung read and the pause between two writes together.
 	stuckAfter = 25 * time.Second
-	// maxEventMessage is the room of one Event, less the text that the kubelet
+	// maxEventMessage is the limit of one Event, less the text that the kubelet
 	// writes before it.
 	maxEventMessage = 900
 	maxPending      = 16
@@ -41,7 +41,7 @@ type answer struct {
 	Text string
 }
 
-// probeStatus is the common state of the guard and its probes. Times are those of
+// probeStatus is the common state of the guard and its probes. Times are by
 // the kernel's clock since boot, which all processes of the node read alike.
 type probeStatus struct {
 	SampledAt    time.Duration `json:"sampledAt,omitempty"` // zero: not yet
@@ -96,8 +96,8 @@ func (s *probeStatus) liveness() answer {
 	return answer{false, text}
 }
 
-// unreported returns messages that may not have arrived: also those that a probe
-// has returned.
+// unreported returns messages that may not have arrived, including messages that a
+// probe has returned.
 func (s *probeStatus) unreported() string {
 	returned := slices.DeleteFunc(slices.Clone(s.Undelivered), func(m string) bool { return slices.Contains(s.Pending, m) })
 	return s.join(append(returned, s.Pending...))

@@ -63,11 +63,11 @@ func (r *reporter) reportRestart(l limits.Limits) {
 // container.
 const intruderPeriod = 2 * time.Second
 
-// watchIntruders ends and reports foreign processes in the guard's container, until
+// watchIntruders terminates and reports foreign processes in the guard's container, until
 // ctx is done.
 func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders) {
 	for range ticks.Every(ctx, intruderPeriod) {
-		for _, p := range intruders.End(time.Now()) {
+		for _, p := range intruders.Terminate(time.Now()) {
 			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there",
 				p.Command, p.PID, limits.GuardContainer)
 			r.log.Warn("intruder", "message", message, "container", limits.GuardContainer, "pid", p.PID, "start", p.Start, "command", p.Command)
@@ -76,7 +76,7 @@ func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders
 	}
 }
 
-// attrs are the key-value pairs of a log line, those that have a value.
+// attrs are the key-value pairs of a log line that have a value.
 type attrs []any
 
 func (a *attrs) add(key string, value any, has bool) {

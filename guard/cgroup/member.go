@@ -46,7 +46,7 @@ var (
 	podSlice = regexp.MustCompile(`^(?:[a-zA-Z0-9_.]+-)*kubepods(?:-besteffort|-burstable)?-pod([0-9a-f_]{32,36})\.slice$`)
 	// podFolder is a pod's cgroup under the cgroupfs driver.
 	podFolder = regexp.MustCompile(`^pod([0-9a-f-]{32,36})$`)
-	// apiUID is a pod's UID; that of a static pod has no hyphens on its node.
+	// apiUID is a pod's UID; the UID of a static pod has no hyphens on its node.
 	apiUID = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 	// containerScope is a container's cgroup: the ID alone, or with the runtime's name
 	// before it. A monitor of CRI-O ("crio-conmon-") is no container.

@@ -6,10 +6,10 @@
 // out as a fault or as a process without a figure, so that nothing above can take
 // it for evidence.
 //
-// NVML is initialized once and held open. The cheap total of a device is read
+// NVML is initialized once and kept open. The cheap total of a device is read
 // with every sample, the list of its processes, which takes the driver's global
 // lock, when the total moved or the list is old. Every newer function is looked
-// up before it is called: calling one that the library lacks ends the process.
+// up before it is called: calling one that the library lacks aborts the process.
 //
 // Needs cgo and glibc. The package imports guard and go-nvml.
 package gpu

@@ -21,7 +21,7 @@ type Options struct {
 	// NodePIDs: the guard shares the node's PID namespace, so that drivers older
 	// than FirstInPod serve.
 	NodePIDs bool
-	// MPS: the pod was given to an MPS daemon, so that each of its processes may
+	// MPS: the pod is a client of an MPS daemon, so that each of its processes may
 	// be a client.
 	MPS bool
 	// Now returns the time as start times of processes count it, for Device.AsOf;
@@ -194,7 +194,7 @@ var (
 		"the guard is started again in a new one")
 )
 
-// Ended returns the error that ends the guard, ErrUpdated or ErrCutOff, since it reads no device again in this container; nil: there
+// Ended returns the error that stops the guard, ErrUpdated or ErrCutOff, since it reads no device again in this container; nil: there
 // is none.
 func (d *Driver) Ended() error {
 	if d.updated.Load() {

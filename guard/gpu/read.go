@@ -75,8 +75,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask calls all devices at once and returns their answers in order: those of which
-// the driver does not answer in time delay or hide no other. Instances of one
+// ask calls all devices at once and returns their answers in order: a device for
+// which the driver does not answer in time delays or hides no other. Instances of one
 // device are called one after the other.
 func ask[T any](ctx context.Context, d *Driver, c call, devices []*device, f func(dev *device, late bool) (T, error)) []answer[T] {
 	starved := d.watchdog.starved()

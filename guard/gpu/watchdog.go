@@ -122,7 +122,7 @@ func starved() time.Duration {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // the thread ended
+			continue // the thread exited
 		}
 		const waited = 1 // of "ran waited slices", in nanoseconds
 		fields := strings.Fields(string(text))

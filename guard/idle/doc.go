@@ -5,7 +5,7 @@
 // long as it is certain of every device that nothing of the container ran there;
 // any unreadable or unattributed use starts the time over. Owners are notified
 // before anything of theirs is terminated, and use that the driver cannot
-// distinguish from nothing holds off the termination, not the notice.
+// distinguish from nothing delays the termination, not the notice.
 //
 // The package imports packages of guard, and no Kubernetes package.
 package idle

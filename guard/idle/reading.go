@@ -29,7 +29,7 @@ func (r Reading) isQuiet(p Pod, container string) bool {
 }
 
 // mayUse reports whether a pod that uses devices may have used one between two
-// lists: it was listed there, or on fewer than it was given.
+// lists: it was listed there, or on fewer than it has.
 func (p Pod) mayUse(device string) bool {
 	listed := map[string]bool{}
 	for _, u := range p.Usages {
@@ -61,8 +61,8 @@ func (r Reading) servedOn(d node.Device) bool {
 	})
 }
 
-// usesOf returns the uses by processes of a container, and those of the pod that
-// may be in it.
+// usesOf returns the uses by processes of a container, and by processes of the pod
+// that may be in it.
 func (r Reading) usesOf(p node.Pod, container string) map[use]int64 {
 	uses := map[use]int64{}
 	for _, d := range r.Sample.Devices {

@@ -34,8 +34,8 @@ type Pod struct {
 }
 
 // State is the state that Step carries from one reading to the next of one pod. The
-// zero value is a pod that was never read. Step never changes the State it is
-// given.
+// zero value is a pod that was never read. Step never changes its
+// argument.
 type State struct {
 	readAt time.Time
 	clocks map[string]clock // by container

@@ -132,7 +132,7 @@ type Container struct {
 	Name       string `json:"name"`
 	SliceBytes int64  `json:"slice"` // per GPU; compared with the sum over the container's processes
 	LimitBytes int64  `json:"limit"` // per GPU, at least SliceBytes; the limit of a burst under ActPressure
-	GPUs       int    `json:"gpus"`  // how many devices it was given
+	GPUs       int    `json:"gpus"`  // how many devices it has
 }
 
 // Default returns a Limits with every setting at its default and no container.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds on accepted values, beyond those of each field.
+// Bounds on accepted values, beside the bounds of each field.
 const (
 	maxContainers = 128
 	maxGPUs       = 64
@@ -101,7 +101,7 @@ func within[T cmp.Ordered](p *problems, field string, got, least, most T) {
 }
 
 // absolute accepts an empty path. The kubelet expands $(NAME) in the value of a
-// variable, so a path that holds it would not come back equal.
+// variable, so a path that contains it would not come back equal.
 func absolute(p *problems, field, got string) {
 	if got == "" {
 		return

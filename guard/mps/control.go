@@ -56,7 +56,7 @@ func (c Control) Clients(ctx context.Context) ([]Client, error) {
 	if strings.TrimSpace(text) != "" {
 		return parseClients(text)
 	}
-	// That there is no client must be said, not left out.
+	// An answer must name no client explicitly, not by leaving it out.
 	servers, err := c.send(ctx, "get_server_list")
 	if err == nil && strings.TrimSpace(servers) != "" {
 		err = errors.New("ps: the daemon has servers and answered nothing")

@@ -13,7 +13,7 @@ type Daemon interface {
 	// Clients returns every client, or the reason why the daemon does not list
 	// them.
 	Clients(ctx context.Context) ([]Client, error)
-	// Terminate ends a client's contexts and leaves the others intact.
+	// Terminate destroys a client's contexts and leaves the others intact.
 	Terminate(ctx context.Context, client Client) error
 }
 

@@ -100,9 +100,9 @@ func (a *Agent) doubleCounted(s Sample) map[string]int64 {
 	return all
 }
 
-// follow begins to enforce the slices of pods that are new, and ends with those
-// that are gone: a pod ends with the process that was terminated, before anybody
-// heard of the outcome.
+// follow begins to enforce the slices of new pods, and stops for pods that are
+// gone, once their outcome is reported: a pod can exit with the process that was
+// terminated, before the outcome is known.
 func (a *Agent) follow() {
 	promised := map[string]bool{}
 	for _, p := range a.Pods.Promised() {

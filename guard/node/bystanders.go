@@ -7,11 +7,11 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// Bystanders are the pods that were given no device, and use one all the same: by a
+// Bystanders are the pods that have no device, and use one all the same: by a
 // descriptor that a container with a device passed to them, or by their image's
 // variables.
 type Bystanders struct {
-	// Known returns a pod that was given no device; false: it was given one, or is gone.
+	// Known returns a pod that has no device; false: it has one, or is gone.
 	Known func(uid string) (Pod, bool)
 
 	reported map[string]bool // by UID

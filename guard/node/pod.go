@@ -32,11 +32,11 @@ func (p Pod) on(n *proc.Node) proc.Pod {
 	return proc.Pod{Node: n, UID: p.UID, Containers: p.Containers}
 }
 
-// UsesMPS reports whether the pod was given to an MPS daemon, so that each of its
+// UsesMPS reports whether the pod is a client of an MPS daemon, so that each of its
 // processes may be a client.
 func (p Pod) UsesMPS() bool { return p.Limits.ExpectMPS || p.Limits.MPSPipeDirectory != "" }
 
-// Given returns how many devices the pod was given at least: containers may share
+// Given returns how many devices the pod has at least: containers may share
 // them, as an init container's go to those after it.
 func (p Pod) Given() (n int) {
 	for _, c := range p.Limits.Containers {

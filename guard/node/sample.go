@@ -80,8 +80,8 @@ func (s *sampler) attribute(d guard.Device) Device {
 }
 
 // of returns the part of a sample that is a pod's. A device that fails is the
-// fault of pods that were seen on it, and of those that were seen on fewer devices
-// than they were given.
+// fault of pods that were seen on it, and of pods that were seen on fewer devices
+// than they have.
 func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 	part := guard.Sample{Taken: s.Taken, Fault: s.Fault, ByAgent: true}
 	for _, d := range s.Devices {
@@ -114,8 +114,8 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 	return part
 }
 
-// orphaned returns why nobody can be held to the memory of a process that may be the
-// pod's, or an empty text.
+// orphaned returns why the memory of a process that may be the pod's is charged to
+// nobody, or an empty text.
 func (process Process) orphaned(p Pod) string {
 	switch {
 	case process.Member != cgroup.Member{} || p.UID == "":

@@ -9,8 +9,8 @@ const nameRetry = 5 * time.Second
 // identify returns the identity of the container with that cgroup. It is read
 // once, from the container's first process rather than from s, and kept while the
 // cgroup has processes: a process can make mounts of its own, and a cgroup cannot
-// be left without privilege. A name that another live cgroup has is not given
-// twice.
+// be left without privilege. A name that another live cgroup has is not used
+// again.
 func (t *Table) identify(cgroup string, s stat) identity {
 	t.mu.Lock()
 	defer t.mu.Unlock()

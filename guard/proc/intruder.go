@@ -16,7 +16,7 @@ const (
 	// container.
 	foreignAfter = time.Second
 	// unknownAfter is how long a process may be there whose program cannot be read:
-	// a probe closes its memory, and ends in a few seconds.
+	// a probe closes its memory, and exits in a few seconds.
 	unknownAfter = 15 * time.Second
 	// startingAfter is how long a runtime may take to execute a probe: on a starved node
 	// as long as the kubelet waits, two minutes and the probe's timeout. It is bounded,
@@ -27,12 +27,12 @@ const (
 	walkPause = 30 * time.Second
 )
 
-// Intruders finds and ends the processes in the guard's container that are not
+// Intruders finds and terminates the processes in the guard's container that are not
 // the guard's: the container sees every GPU of the node, and has no slice. It is
 // not safe for concurrent use.
 type Intruders struct {
 	Table  *Table
-	DryRun bool // ends nothing
+	DryRun bool // terminates nothing
 
 	seen   map[seenProcess]sighting
 	walked time.Time
@@ -51,8 +51,8 @@ type seenProcess struct {
 	start uint64
 }
 
-// End ends each process that has been there for too long, and returns them.
-func (i *Intruders) End(now time.Time) []guard.Process {
+// Terminate terminates each process that has been there for too long, and returns them.
+func (i *Intruders) Terminate(now time.Time) []guard.Process {
 	if !i.Table.SharesPIDs() || i.Table.kubelet.podUID == "" {
 		return nil // the guard's supposed container may be another's
 	}

@@ -27,7 +27,7 @@ type layout struct {
 	pod  string // without one, the pod's path; empty: unknown
 }
 
-// learnLayout returns the layout, from the guard's own cgroup and that of PID 1,
+// learnLayout returns the layout, from the guard's own cgroup and the cgroup of PID 1,
 // which is the pause process where the PID namespace is shared: empty, it is
 // unknown.
 func learnLayout(ours, first string) layout {

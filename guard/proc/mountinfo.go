@@ -35,7 +35,7 @@ var log = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/[0-9a-f]+$`)
 // mount is a line of mountinfo.
 type mount struct{ device, root, at string }
 
-// mounts returns those of the text of /proc/<pid>/mountinfo.
+// mounts returns the mounts in the text of /proc/<pid>/mountinfo.
 func mounts(text string) []mount {
 	var all []mount
 	for line := range strings.Lines(text) {

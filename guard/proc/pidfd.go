@@ -12,7 +12,7 @@ import (
 )
 
 // pollPeriod is how long one wait on a pidfd lasts before the context is checked
-// again. An exit ends the wait at once.
+// again. An exit is noticed at once.
 const pollPeriod = 100 * time.Millisecond
 
 // Handle is an open handle on one process, so that actions through it can hit no

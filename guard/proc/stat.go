@@ -11,7 +11,7 @@ import (
 // forkedWithoutExec is PF_FORKNOEXEC of the kernel's sched.h.
 const forkedWithoutExec = 0x40
 
-// stat holds the fields of /proc/<pid>/stat that the guard needs.
+// stat contains the fields of /proc/<pid>/stat that the guard needs.
 type stat struct {
 	pid     int
 	command string
@@ -33,7 +33,7 @@ func (s stat) starting() bool { return s.forked && s.parent == 0 }
 func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
 
 // parseStat reads the text of /proc/<pid>/stat. The command may hold anything,
-// parentheses and spaces too, so it ends at the last one.
+// parentheses and spaces too, so the command is up to the last one.
 func parseStat(text string) (stat, error) {
 	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if open < 1 || end < open {

@@ -16,7 +16,7 @@ import (
 // tears its contexts down first.
 const ExitTimeout = 10 * time.Second
 
-// Processes are those of one pod, as its guard finds them: a Table of the guard's
+// Processes are the processes of one pod, as its guard finds them: a Table of the guard's
 // own pod, or a Pod of a node.
 type Processes interface {
 	// Name returns a PID's process, as guard.Namer.

@@ -33,7 +33,7 @@ func (t *Terminator) acquireContainer(o guard.Order) (guard.Target, guard.Outcom
 func (c *containerTarget) Release() {}
 
 // Terminate implements guard.Target. It signals every process of the container,
-// and those that they fork meanwhile, until none is left.
+// and what they fork meanwhile, until none is left.
 func (c *containerTarget) Terminate(ctx context.Context) guard.Outcome {
 	if c.terminator.TermGrace > 0 {
 		if err := c.signalAll(ctx, syscall.SIGTERM, c.terminator.TermGrace); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // stuckAfter is how long an agent may be without a sample before it should be
-// started again: the driver answers within seconds or is given up.
+// started again: the driver answers within seconds or not at all.
 const stuckAfter = time.Minute
 
 // Health is whether an agent samples, and so enforces.

@@ -29,7 +29,7 @@ type Recorder struct {
 	last node.Sample
 }
 
-// longestReason bounds a reason, in bytes: a Lease holds those for all pods of a node.
+// longestReason bounds a reason, in bytes: a Lease contains the reasons of all pods of a node.
 const longestReason = 200
 
 const mebibyte = 1 << 20

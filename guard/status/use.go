@@ -19,7 +19,7 @@ type UseWatch struct {
 	reading sync.Mutex // one call of the driver gets the activity
 }
 
-// Run reads until ctx ends.
+// Run reads until ctx is done.
 func (w *UseWatch) Run(ctx context.Context) {
 	for range ticks.After(ctx, idle.Period) {
 		w.read(ctx)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Every yields at once, and then once in each period, until ctx ends.
+// Every yields at once, and then once in each period, until ctx is done.
 func Every(ctx context.Context, period time.Duration) func(yield func() bool) {
 	return ticks(ctx, period, true)
 }
 
-// After yields once in each period until ctx ends, first when one has passed.
+// After yields once in each period until ctx is done, first when one has passed.
 func After(ctx context.Context, period time.Duration) func(yield func() bool) {
 	return ticks(ctx, period, false)
 }
 
-// Sleep waits that long. It reports whether ctx has not ended meanwhile.
+// Sleep waits that long. It reports whether ctx is not done yet.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

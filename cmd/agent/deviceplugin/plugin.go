@@ -1,5 +1,5 @@
 // Package deviceplugin offers devices of a resource to the kubelet of a node: the scheduler places a pod that requests one only
-// where somebody offers it. The devices stand for nothing that a container gets.
+// where somebody offers it. A container gets nothing for such a device.
 package deviceplugin
 
 import (
@@ -39,7 +39,7 @@ type Plugin struct {
 	Log      *slog.Logger
 }
 
-// Run offers the devices until ctx ends. The kubelet forgets its plugins and
+// Run offers the devices until ctx is done. The kubelet forgets its plugins and
 // removes their sockets when it restarts, which shows in the end of its stream:
 // then they are offered again.
 func (p *Plugin) Run(ctx context.Context) {
@@ -55,7 +55,7 @@ func (p *Plugin) Run(ctx context.Context) {
 	}
 }
 
-// serve offers the devices until the kubelet has gone, they are no longer offered, or ctx ends.
+// serve offers the devices until the kubelet has gone, they are no longer offered, or ctx is done.
 func (p *Plugin) serve(ctx context.Context) error {
 	path := filepath.Join(p.Folder, socket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ type registration struct {
 	ended  chan struct{} // is closed at the end of the first stream
 }
 
-// wait returns when the kubelet's stream has ended, or none came.
+// wait returns when the kubelet's stream is closed, or none came.
 func (w *registration) wait(ctx context.Context) error {
 	late := time.NewTimer(timeout)
 	defer late.Stop()
@@ -121,7 +121,7 @@ func (w *registration) wait(ctx context.Context) error {
 	}
 }
 
-// ListAndWatch implements kubelet.DevicePluginServer. The stream ends when the devices are no longer offered: the kubelet
+// ListAndWatch implements kubelet.DevicePluginServer. The stream is closed when the devices are no longer offered: the kubelet
 // gives none of them to a new pod from then on, and remembers for five minutes that the node had them.
 func (w *registration) ListAndWatch(_ *kubelet.Empty, stream grpc.ServerStreamingServer[kubelet.ListAndWatchResponse]) error {
 	if w.began.Swap(true) {

@@ -8,10 +8,10 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// nothingGiven marks a slim pod that was given no device.
+// nothingGiven marks a slim pod without a device.
 const nothingGiven = "nothing-given"
 
-// hasNothing reports whether a pod was given no device, by any name: neither a resource
+// hasNothing reports whether a pod has no device, by any name: neither a resource
 // of a device plugin nor a claim, nor the node's own files or privileges.
 func hasNothing(pod *corev1.Pod) bool {
 	spec := &pod.Spec

@@ -35,15 +35,15 @@ type Pods struct {
 	mu       sync.RWMutex
 	listed   bool
 	promised map[string]node.Pod // by UID
-	bare     map[string]node.Pod // those that were given no device, their names alone
+	bare     map[string]node.Pod // pods without a device, their names alone
 }
 
 // podsInPage is how many pods a page of a list has: anybody who may make pods can
 // fill a node with pods of 1.5 MiB each, the most that etcd takes.
 const podsInPage = 4
 
-// New returns the pods of a node that have not ended. Run keeps them up to date.
-// Pods that have ended are not sent: they stay, however many the node has room for.
+// New returns the pods of a node that have not terminated. Run keeps them up to date.
+// Terminated pods are not sent: they stay, however many the node has room for.
 func New(client kubernetes.Interface, nodeName string, log *slog.Logger) *Pods {
 	p := &Pods{log: log, promised: map[string]node.Pod{}, bare: map[string]node.Pod{}}
 	selector := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", nodeName),
@@ -65,7 +65,7 @@ func New(client kubernetes.Interface, nodeName string, log *slog.Logger) *Pods {
 }
 
 // listPromised lists pods where the API server cannot stream a list. Of each page it
-// keeps the pods with a promise and those that were given no device. It sends no
+// keeps the pods with a promise and the pods without a device. It sends no
 // resource version: with one, the API server may answer from its cache, in one page.
 func listPromised(ctx context.Context, pods typedcorev1.PodInterface, selector string) (*corev1.PodList, error) {
 	all := &corev1.PodList{}
@@ -86,7 +86,7 @@ func listPromised(ctx context.Context, pods typedcorev1.PodInterface, selector s
 	}
 }
 
-// Run keeps the pods up to date until ctx ends.
+// Run keeps the pods up to date until ctx is done.
 func (p *Pods) Run(ctx context.Context) { p.reflector.RunWithContext(ctx) }
 
 // Synced reports whether the pods of the node were read once.
@@ -97,7 +97,7 @@ func (p *Pods) Synced() bool {
 }
 
 // slim keeps the fields of a pod that the agent reads; without a promise, its name,
-// and whether it was given anything.
+// and whether it has a device.
 func slim(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
@@ -167,7 +167,7 @@ func (p *Pods) put(pod *corev1.Pod, promised *node.Pod) {
 // Update implements cache.ReflectorStore.
 func (p *Pods) Update(object any) error { return p.Add(object) }
 
-// Delete implements cache.ReflectorStore. A pod that ends is shown as deleted.
+// Delete implements cache.ReflectorStore. A pod that terminates is shown as deleted.
 func (p *Pods) Delete(object any) error {
 	if pod, ok := object.(*corev1.Pod); ok {
 		p.mu.Lock()
@@ -256,7 +256,7 @@ func (p *Pods) Promise(uid string) (node.Pod, bool) {
 	return pod, found
 }
 
-// Bare returns a pod that was given no device, by its names alone.
+// Bare returns a pod without a device, by its names alone.
 func (p *Pods) Bare(uid string) (node.Pod, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

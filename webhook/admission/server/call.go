@@ -25,7 +25,7 @@ type called struct {
 	written     *bytes.Buffer
 }
 
-// calledKey is where the context of a review holds its *called.
+// calledKey is the key of the *called in the context of a review.
 type calledKey struct{}
 
 // asJSON are the headers that the library reads. It knows no charset.

@@ -36,7 +36,7 @@ func cutObjects(body []byte) (left, object, old []byte) {
 	return append(left, body[copied:]...), object, old
 }
 
-// stringEnd is where the string ends that begins at the index.
+// stringEnd is the index after the string that begins at the index.
 func stringEnd(text []byte, at int) int {
 	for at++; at < len(text) && text[at] != '"'; at++ {
 		if text[at] == '\\' {
@@ -46,7 +46,7 @@ func stringEnd(text []byte, at int) int {
 	return min(at+1, len(text))
 }
 
-// valueEnd is where the object or list ends that begins at the index.
+// valueEnd is the index after the object or list that begins at the index.
 func valueEnd(text []byte, at int) int {
 	for depth := 0; at < len(text); {
 		switch text[at] {

@@ -44,7 +44,7 @@ func NewLimits() *Limits {
 	return &Limits{arrived: make(gate, maxArrived), reviews: make(gate, maxReviews), large: make(gate, maxLarge)}
 }
 
-// Waiting returns queues of their own for reviews that wait for others, so that these do not stand in the way of those
+// Waiting returns queues of their own for reviews that wait for others, so that these do not delay reviews
 // that are answered at once. Large reviews are counted together.
 func (l *Limits) Waiting() *Limits {
 	return &Limits{arrived: make(gate, maxArrived), reviews: make(gate, maxWaiting), large: l.large}
@@ -75,7 +75,7 @@ func busy() *review.Fault {
 	return review.Faultf(http.StatusTooManyRequests, "too many reviews at once, try again")
 }
 
-// read returns the body, or the beginning of one that is too large. A large one holds a place among the few until done is
+// read returns the body, or the beginning of one that is too large. A large one takes a place among the few until done is
 // called; done is never nil.
 func (l *Limits) read(r *http.Request) (body []byte, done func(), fault *review.Fault) {
 	done = func() {}

@@ -34,7 +34,7 @@ type Options struct {
 	// reach every API server's proxy.
 	Drain time.Duration
 	// IdleGrace bounds how long it goes on after that for connections that were not used since, and so got no request
-	// to close: a call that goes out on one while it is closed is lost. It ends with the last connection.
+	// to close: a call that goes out on one while it is closed is lost. It is over with the last connection.
 	IdleGrace time.Duration
 	// Shutdown bounds the wait for requests in flight afterwards.
 	Shutdown time.Duration
@@ -44,12 +44,12 @@ type Options struct {
 // Check is one condition of readiness.
 type Check struct {
 	Name  string
-	Ready func() error // nil: it holds
+	Ready func() error // nil: it is met
 }
 
 // Server serves reviews over HTTPS, and health, readiness and metrics over plain HTTP on a second port. It is a webhook.Server
-// with an http.Server of its own: that of webhook.DefaultServer ends idle connections when the API server does, bounds no
-// headers and no writing, and ends the contexts of reviews in flight as soon as it is to stop.
+// with an http.Server of its own: the one of webhook.DefaultServer closes idle connections when the API server does, bounds no
+// headers and no writing, and cancels the contexts of reviews in flight as soon as it is to stop.
 type Server struct {
 	webhook.Server
 	options  Options
@@ -117,9 +117,9 @@ func (s *Server) closing(next http.Handler) http.Handler {
 	})
 }
 
-// Run answers on both listeners until ctx ends, as part of the manager, which it starts: all that reviews are decided by is a
+// Run answers on both listeners until ctx is done, as part of the manager, which it starts: all that reviews are decided by is a
 // Runnable of it. Then the server drains (not ready, "Connection: close" on each answer, and only then shutdown), and the manager
-// ends after it: by itself it would end the others first. Run returns nil after an orderly stop, and owns the listeners.
+// stops after it: by itself it would stop the others first. Run returns nil after an orderly stop, and owns the listeners.
 func (s *Server) Run(ctx context.Context, m manager.Manager, reviews, probes net.Listener) error {
 	defer s.reviews.Close()
 	defer s.probes.Close()
@@ -153,7 +153,7 @@ func (s *Server) Run(ctx context.Context, m manager.Manager, reviews, probes net
 	return errors.Join(err, <-failed)
 }
 
-// Start implements manager.Runnable: it answers reviews on the listener that Run was given, until Run has shut it down or ctx ends.
+// Start implements manager.Runnable: it answers reviews on the listener that Run was given, until Run has shut it down or ctx is done.
 func (s *Server) Start(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = s.reviews.Close() })()
 	if err := s.reviews.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {

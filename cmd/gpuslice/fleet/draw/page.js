@@ -173,10 +173,10 @@
       held.style.width = 100 * c.share + "%";
       held.style.setProperty("--hue", hue(p.namespace));
       held.title = describe(s, p);
-      const room = s.memory || (of.pools[s.pool] || {}).room;
-      if (s.known && room) {
+      const most = s.memory || (of.pools[s.pool] || {}).largest;
+      if (s.known && most) {
         const line = element("i");
-        line.style.width = Math.min(100 * (s.peak || 0) / room, 100) + "%";
+        line.style.width = Math.min(100 * (s.peak || 0) / most, 100) + "%";
         held.append(line);
       }
       bar.append(held);

@@ -33,7 +33,7 @@ type pool struct {
 	Name     string `json:"name"`
 	Strategy string `json:"strategy"`
 	Product  string `json:"product"`
-	Room     int64  `json:"room"` // the largest slice; 0: unknown
+	Largest  int64  `json:"largest"` // the largest slice; 0: unknown
 }
 
 type node struct {
