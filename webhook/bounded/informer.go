@@ -67,7 +67,7 @@ func (s Source) ListerWatcher(k Kept) cache.ListerWatcher {
 type keeper struct {
 	*Kept
 	capacity capacity
-	least    *keeper // of those that find no room; nil: nothing is kept of them
+	least    *keeper // of objects that find no room; nil: nothing is kept of them
 }
 
 // newKeeper returns the keeper for k; nil for nil.

@@ -88,7 +88,7 @@ func (d *Denials) limiterOf(namespace string) flowcontrol.RateLimiter {
 	return limiter
 }
 
-// Run writes Events until ctx ends.
+// Run writes Events until ctx is done.
 func (d *Denials) Run(ctx context.Context) error {
 	d.queue.Run(ctx, d.write)
 	return nil

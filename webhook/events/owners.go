@@ -37,7 +37,7 @@ func NewOwners(client kubernetes.Interface) *Owners {
 	return &Owners{client: client, known: cache.NewLRUExpireCache(ownerCache)}
 }
 
-// owner holds the facts about a reference.
+// owner has the facts about a reference.
 type owner struct {
 	owns   bool
 	object metav1.Object // nil: a custom resource, which gpuslice may not read
@@ -105,7 +105,7 @@ type kind struct {
 	get     getter
 }
 
-// kinds are those of the owners that gpuslice may read, by name.
+// kinds are the kinds of owners that gpuslice may read, by name.
 func (o *Owners) kinds(namespace string) map[string]kind {
 	apps, batch := o.client.AppsV1(), o.client.BatchV1()
 	return map[string]kind{

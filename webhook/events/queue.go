@@ -18,7 +18,7 @@ type QueueOptions[T any] struct {
 	Allow    func(T) bool  // a further limit on items that are not repeated; nil: none
 }
 
-// Queue holds the items of Events that are to be written. It is bounded, writes at a limited rate, and takes one item
+// Queue has the items of Events that are to be written. It is bounded, writes at a limited rate, and takes one item
 // for each key in a while. It is safe for concurrent use.
 type Queue[T any] struct {
 	options QueueOptions[T]
@@ -63,7 +63,7 @@ func (q *Queue[T]) Add(key any, item T) AddResult {
 // Forget lets the next item of the key in, for instance because writing the last one failed.
 func (q *Queue[T]) Forget(key any) { q.recent.Remove(key) }
 
-// Run calls write with each item in turn until ctx ends.
+// Run calls write with each item in turn until ctx is done.
 func (q *Queue[T]) Run(ctx context.Context, write func(context.Context, T)) {
 	for {
 		select {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// NewRecorder returns client-go's recorder, which writes until ctx ends. It counts repeated Events, combines similar ones,
+// NewRecorder returns client-go's recorder, which writes until ctx is done. It counts repeated Events, combines similar ones,
 // and allows each object a burst of 25 and one in five minutes after that; Events that come faster than they can be
 // written are dropped. Its methods return at once.
 func NewRecorder(ctx context.Context, client kubernetes.Interface) record.EventRecorder {

@@ -3,5 +3,5 @@
 //	reports of guards (webhook/leader/observe) -> Failures (annotation of the ConfigMap gpuslice-state) -> pools.Pool.GuardFailures
 //
 // The one idea: a tenant can make its own guard report anything. Reports of guards of one namespace count for that
-// namespace alone; only guards of two namespaces count for everybody. One guard that reads the GPUs ends it.
+// namespace alone; only guards of two namespaces count for everybody. One guard that reads the GPUs resets it.
 package guardaccess

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotation holds Failures on the ConfigMap gpuslice-state. It is no key of the ConfigMap's data: a replica of an older
+// Annotation has the Failures, on the ConfigMap gpuslice-state. It is no key of the ConfigMap's data: a replica of an older
 // release writes all of the data, and leaves annotations.
 const Annotation = "gpuslice.dev/guard-failures"
 
@@ -37,7 +37,7 @@ type Failure struct {
 	Namespaces map[string]Guards `json:"namespaces"`
 }
 
-// Guards are those of one namespace's pods.
+// Guards are the guards of one namespace's pods.
 type Guards struct {
 	First  time.Time `json:"first"` // when the first and the last of them started
 	Last   time.Time `json:"last"`
@@ -47,7 +47,7 @@ type Guards struct {
 // place is the key of Failures.
 type place struct{ pool, access string }
 
-// Of are the failures that the state holds (nil: there is none), also those that are over.
+// Of returns the failures in the state (nil: there is none), including failures that are over.
 func Of(state *corev1.ConfigMap) Failures {
 	if state == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// SecretName is the Secret of the system namespace that holds the keys by which replicas know each other's Promises.
+// SecretName is the Secret of the system namespace with the keys by which replicas know each other's Promises.
 const SecretName = "gpuslice-promise-keys"
 
 // AnnotationRotate on that Secret, whatever its value, requests a new key; the one before it stays accepted.
@@ -60,7 +60,7 @@ func New(client kubernetes.Interface, system string, log logr.Logger) *Keyring {
 	return &Keyring{client: client, system: system, log: log}
 }
 
-// Run keeps the keys up to date until ctx ends.
+// Run keeps the keys up to date until ctx is done.
 func (k *Keyring) Run(ctx context.Context) error {
 	for {
 		wait := refreshPeriod
@@ -76,7 +76,7 @@ func (k *Keyring) Run(ctx context.Context) error {
 	}
 }
 
-// Of are the keys that the Secret holds.
+// Of returns the keys in the Secret.
 func Of(secret *corev1.Secret) promise.Keys {
 	return promise.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
 }
@@ -100,7 +100,7 @@ func (k *Keyring) Keys() promise.Keys {
 // Generation is a value that changes with the keys.
 func (k *Keyring) Generation() any { return k.keys.Load() }
 
-// PromiseOf is Keys.PromiseOf, with keys that are read again before a Promise that the pod holds is not trusted:
+// PromiseOf is Keys.PromiseOf, with keys that are read again before a pod's Promise is not trusted:
 // another replica may have signed with a key that is a second old.
 func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *promise.Promise {
 	if pod.Annotations[api.AnnotationPromise] == "" {
@@ -142,7 +142,7 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 }
 
 // secret returns the Secret with a key that signs. It makes the Secret if there is none, and writes it if it requests a
-// new key, holds none, or was recreated by a replica that knew less than this one. A write after another replica's is
+// new key, has none, or was recreated by a replica that knew less than this one. A write after another replica's is
 // an error like any other: the other replica's Secret is read next.
 func (k *Keyring) secret(ctx context.Context) (*corev1.Secret, error) {
 	secrets := k.client.CoreV1().Secrets(k.system)
@@ -193,6 +193,6 @@ func (k *Keyring) wanted(have map[string][]byte, rotate bool) map[string][]byte 
 // newKey is as long as the hash it is for.
 func newKey() []byte {
 	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // never fails: the process ends instead
+	_, _ = rand.Read(key) // never fails: the process aborts instead
 	return key
 }

@@ -34,20 +34,20 @@ type Election struct {
 	Identity  string // unique among replicas
 	Log       logr.Logger
 
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Their defaults of 15 s, 10 s and
+	// LeaseDuration, RenewDeadline and RetryPeriod are as in client-go's leader election. Their defaults of 15 s, 10 s and
 	// 2 s replace a replica that dies within some 15 s; one that stops releases its Lease at once.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	leads atomic.Bool
 }
 
-// errPanicked ends a lead, and not the replica: it serves reviews in the same process.
+// errPanicked makes the leader resign, and does not stop the replica: it serves reviews in the same process.
 var errPanicked = errors.New("panic")
 
-// Runnable is work of the leader. It returns when its context ends; an error stops the replica, and a panic ends the lead.
+// Runnable is work of the leader. It returns when its context is done; an error stops the replica, and after a panic the leader resigns.
 type Runnable func(context.Context) error
 
-// Every calls work at once, and then once in each period, until ctx ends.
+// Every calls work at once, and then once in each period, until ctx is done.
 func Every(ctx context.Context, period time.Duration, work func(context.Context)) {
 	for range ticks.Every(ctx, period) {
 		work(ctx)
@@ -57,8 +57,8 @@ func Every(ctx context.Context, period time.Duration, work func(context.Context)
 // Leads reports whether this replica leads.
 func (e *Election) Leads() bool { return e.leads.Load() }
 
-// Run takes part in elections until ctx ends. Whenever this replica is elected, it runs the runnables that begin makes:
-// they last as long as one lead, such as an informer, which cannot run twice. It returns nil when ctx ends.
+// Run takes part in elections until ctx is done. Whenever this replica is elected, it runs the runnables that begin makes:
+// they last as long as one lead, such as an informer, which cannot run twice. It returns nil when ctx is done.
 func (e *Election) Run(ctx context.Context, begin func() ([]Runnable, error)) error {
 	ctx = klog.NewContext(ctx, e.Log)
 	for ctx.Err() == nil {
@@ -114,7 +114,7 @@ func (e *Election) runOnce(ctx context.Context, begin func() ([]Runnable, error)
 	}
 }
 
-// lead runs the runnables side by side while ctx lasts. The first that fails ends the others.
+// lead runs the runnables side by side until ctx is done. The first that fails stops the others.
 func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 	e.Log.Info("leading", "identity", e.Identity)
 	e.leads.Store(true)
@@ -145,7 +145,7 @@ func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 func (e *Election) guarded(ctx context.Context, run Runnable) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.Log.Error(fmt.Errorf("panic: %v", p), "the leader's work ended; resigning", "stack", string(debug.Stack()))
+			e.Log.Error(fmt.Errorf("panic: %v", p), "a leader runnable panicked; resigning", "stack", string(debug.Stack()))
 			err = errPanicked
 		}
 	}()

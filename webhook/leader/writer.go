@@ -25,7 +25,7 @@ type Writer[T any] struct {
 	failing bool // a write of the last sync failed
 }
 
-// Run writes until ctx ends.
+// Run writes until ctx is done.
 func (w *Writer[T]) Run(ctx context.Context) error {
 	Every(ctx, w.Period, w.Sync)
 	return nil

@@ -52,7 +52,7 @@ func New(o Options) (*Keeper, error) {
 	return k, nil
 }
 
-// Run ends bypasses until ctx ends.
+// Run ends bypasses until ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.gauges.set(nil)
 	leader.Every(ctx, syncPeriod, k.sync)

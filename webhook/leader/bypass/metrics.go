@@ -24,7 +24,7 @@ func newGauges() *gauges {
 	}
 }
 
-// set makes the series those of these bypasses.
+// set replaces the series by the series of these bypasses.
 func (g *gauges) set(active map[string]time.Time) {
 	for name := range g.active {
 		if _, ok := active[name]; !ok {

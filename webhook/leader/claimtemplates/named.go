@@ -139,8 +139,8 @@ func (n namingPods) put(namespace, pod string, now podcache.Templates) (changed,
 	return true, first
 }
 
-// NamedBy returns gpuslice's templates that a pod names: of one with a slice, until it has ended. They are no more than a pod may have
-// containers, since an author who is not governed can write any number of claims.
+// NamedBy returns gpuslice's templates that a pod names: of a pod with a slice, until it has terminated. They are no more than a
+// pod may have containers, since an author who is not governed can write any number of claims.
 func NamedBy(pod *corev1.Pod) podcache.Templates {
 	_, sliced := pod.Labels[api.LabelTier]
 	if !sliced || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/claims"
 )
 
-// templateNamed is gpuslice's template of that name, as the namespace has to have it; nil: the name stands for none.
+// templateNamed is gpuslice's template of that name, as the namespace has to have it; nil: the name names none.
 func templateNamed(namespace, name string) *resourcev1.ResourceClaimTemplate {
 	t, err := claims.Parse(name)
 	if err != nil {

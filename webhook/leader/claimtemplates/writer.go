@@ -47,14 +47,14 @@ type Writer struct {
 // New prepares a Writer.
 func New(o Options) *Writer { return &Writer{options: o, changed: make(chan struct{}, 1)} }
 
-// Run writes the templates that pods name until ctx ends. pods are podcache.Pods with the result of NamedBy. If the
+// Run writes the templates that pods name until ctx is done. pods are podcache.Pods with the result of NamedBy. If the
 // cluster serves no templates it does nothing.
 func (w *Writer) Run(ctx context.Context, pods cache.SharedIndexInformer) error {
 	w.named = newNamedTemplates(w.wake, w.lacks)
 	w.unused, w.backoff, w.full = map[string]time.Time{}, flowcontrol.NewBackOff(minBackoff, maxBackoff), map[string]bool{}
 	served := func(context.Context) (bool, error) { return w.options.Templates.HasSynced(), nil }
 	if wait.PollUntilContextCancel(ctx, servedPeriod, true, served) != nil {
-		return nil // ctx has ended
+		return nil // ctx is done
 	}
 	remove, err := w.watchTemplates(w.named)
 	if err != nil {
@@ -76,7 +76,7 @@ func (w *Writer) Run(ctx context.Context, pods cache.SharedIndexInformer) error 
 	}
 }
 
-// unlessEnded returns an error of an informer while ctx lasts. Afterwards the informer ended first.
+// unlessEnded returns an error of an informer until ctx is done. Afterwards the informer stopped first.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -92,7 +92,7 @@ func (w *Writer) wake() {
 	}
 }
 
-// await returns when there is reason to look again, and false when ctx ends.
+// await returns when there is reason to look again, and false when ctx is done.
 func (w *Writer) await(ctx context.Context, more bool) bool {
 	if more {
 		w.wake()
@@ -106,7 +106,7 @@ func (w *Writer) await(ctx context.Context, more bool) bool {
 	return ticks.Sleep(ctx, settle)
 }
 
-// sync writes the templates that pods name, and removes those that none does. It reports whether there is more to do at
+// sync writes the templates that pods name, and removes the ones that no pod names. It reports whether there is more to do at
 // once.
 func (w *Writer) sync(ctx context.Context) (more bool) {
 	w.looked = time.Now()

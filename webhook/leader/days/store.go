@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Length is that of a UTC day.
+// Length is the length of a UTC day.
 const Length = 24 * time.Hour
 
 // MaxBytes bounds the data of a ConfigMap: the API server takes 1 MiB.
@@ -54,7 +54,7 @@ type Store struct {
 	Label     string // of each ConfigMap, with the value "true"
 }
 
-// Version is that of a ConfigMap that was read. The zero value: there is none yet.
+// Version is the version of a ConfigMap that was read. The zero value: there is none yet.
 type Version struct {
 	Resource string
 	UID      types.UID
@@ -69,7 +69,7 @@ func Start(at time.Time) time.Time { return at.UTC().Truncate(Length) }
 // Name is the name of the ConfigMap of a time's day.
 func (s Store) Name(at time.Time) string { return s.Prefix + at.UTC().Format(time.DateOnly) }
 
-// DayOf is when the day of a ConfigMap starts; false: its name is not that of a day.
+// DayOf is when the day of a ConfigMap starts; false: its name names no day.
 func (s Store) DayOf(name string) (time.Time, bool) {
 	day, named := strings.CutPrefix(name, s.Prefix)
 	t, err := time.Parse(time.DateOnly, day)

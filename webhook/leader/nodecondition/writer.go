@@ -51,7 +51,7 @@ type Writer struct {
 	Log    logr.Logger
 }
 
-// Run writes until ctx ends. It begins lease.Duration after the Leases were read: until then an agent that is away looks as one that
+// Run writes until ctx is done. It begins lease.Duration after the Leases were read: until then an agent that is away looks as one that
 // was just seen.
 func (w *Writer) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), w.Nodes.HasSynced, w.Agents.HasSynced) || !ticks.Sleep(ctx, lease.Duration) {

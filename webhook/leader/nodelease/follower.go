@@ -115,7 +115,7 @@ func (f *Follower) Used(node, podUID string) (int64, bool) {
 	return mib, ok && mib >= 0 && time.Since(known.seen) < lease.Duration
 }
 
-// Run follows the Leases until ctx ends.
+// Run follows the Leases until ctx is done.
 func (f *Follower) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -30,7 +30,7 @@ type Options struct {
 	Log        logr.Logger
 }
 
-// Watch holds the leader's watches.
+// Watch has the leader's watches.
 type Watch struct {
 	Pods   cache.SharedIndexInformer // of podcache.Pods, with the index podcache.ByNode
 	Agents *nodelease.Follower
@@ -63,7 +63,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run observes pods until ctx ends: while this replica leads. Two replicas that observe at once, as when the leader
+// Run observes pods until ctx is done: while this replica leads. Two replicas that observe at once, as when the leader
 // changes, do no harm: they write the same.
 func (c *Controller) Run(ctx context.Context, from Watch) error {
 	c.options.Log.Info("observing")

@@ -32,7 +32,7 @@ func (e *evaluation) evaluateCheck() {
 }
 
 // evaluateGuard evaluates whether the planned guard exists, has its image and is ready. It is missed only while a container
-// with a slice runs: the kubelet ends it after the pod's own containers.
+// with a slice runs: the kubelet terminates it after the pod's own containers.
 func (e *evaluation) evaluateGuard() {
 	if !e.plans(api.TierGuard) {
 		return

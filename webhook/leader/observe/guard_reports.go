@@ -37,7 +37,7 @@ func reportOn(node, resource string, r guardaccess.Report) guardOn {
 	return guardOn{node, resource, r}
 }
 
-// keepGuards saves reports of guards, until ctx ends.
+// keepGuards saves reports of guards, until ctx is done.
 func (s *session) keepGuards(ctx context.Context) {
 	for range ticks.After(ctx, guardPeriod) {
 		// While pods wait to be observed, a guard that reads the GPUs may not be known yet.

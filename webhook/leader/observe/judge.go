@@ -33,7 +33,7 @@ type judgment struct {
 	guard       guardaccess.Report // the result of its guard; without an outcome: none yet
 	wait        time.Duration      // until that is known; 0: it is, or never will be
 	sentences   []sentence
-	annotations map[string]string // those that change
+	annotations map[string]string // to be changed
 }
 
 // sentence is the content of one Event, reported once.
@@ -76,10 +76,10 @@ func sentencesOf(f *facts, terminations []Termination) (out []sentence) {
 	return out
 }
 
-// ReasonNeedsPID1 is the reason of the Events about a container whose init ended because it is not PID 1.
+// ReasonNeedsPID1 is the reason of the Events about a container whose init exited because it is not PID 1.
 const ReasonNeedsPID1 = "GPUSliceNeedsPID1"
 
-// initSentences returns a sentence about each container whose init ended because it is not PID 1.
+// initSentences returns a sentence about each container whose init exited because it is not PID 1.
 func initSentences(pod *corev1.Pod, promised *promise.Promise) (out []sentence) {
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]

@@ -66,7 +66,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// reset begins or ends to count.
+// reset starts or stops counting.
 func (g *gauges) reset(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

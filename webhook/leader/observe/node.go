@@ -75,7 +75,7 @@ func (e *evaluation) ownDaemon() bool {
 	return slices.ContainsFunc(e.promise.Containers, func(c promise.Container) bool { return c.UsesMPS() })
 }
 
-// evaluateLabels compares the labels of the pod's affinity, by which it was planned, with those of the node. Kubernetes does
+// evaluateLabels compares the labels of the pod's affinity, by which it was planned, with the labels of the node. Kubernetes does
 // not move pods when labels change.
 func (e *evaluation) evaluateLabels() {
 	differing := e.differing()

@@ -26,7 +26,7 @@ func States() []State { return []State{Pending, Enforced, Degraded, Ended} }
 // changes only when something did.
 type Observation struct {
 	State      State       `json:"state"`
-	Tier       api.Tier    `json:"tier,omitempty"` // the strongest that applies to every container; "" while pending, or ended
+	Tier       api.Tier    `json:"tier,omitempty"` // the strongest that applies to every container; "" while pending, or terminated
 	Node       string      `json:"node,omitempty"`
 	Containers []Container `json:"containers,omitempty"`
 	Reasons    []string    `json:"reasons,omitempty"` // a sentence each: the plan, the observation, the remedy
@@ -54,17 +54,17 @@ type Container struct {
 // Guard is the state of the guard's container.
 type Guard struct {
 	Restarts int32  `json:"restarts,omitempty"`
-	Ended    string `json:"ended,omitempty"` // how its last run ended
+	Ended    string `json:"ended,omitempty"` // how its last run terminated
 }
 
-// Bounds on written annotations, and on those that are read: anybody may have written them.
+// Bounds on annotations that are written, and that are read: anybody may have written them.
 const (
 	maxObservation = 16 << 10
 	maxReasons     = 8
 	maxNotices     = 6
 	// maxTerminations bounds the Events of a pod, too: whoever may write the guard's messages can write many.
 	maxTerminations = 10
-	maxSentence     = 900 // an Event holds 1024 bytes
+	maxSentence     = 900 // an Event takes 1024 bytes
 	maxQuote        = 400 // of a text from elsewhere
 )
 

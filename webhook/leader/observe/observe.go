@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Place holds the facts about the place where a pod runs.
+// Place has the facts about the place where a pod runs.
 type Place struct {
 	Node  *corev1.Node // nil while it is unknown
 	Agent bool         // the node's agent enforces
@@ -75,12 +75,12 @@ func (e *evaluation) plans(tier api.Tier) bool {
 	return slices.ContainsFunc(e.planned.Containers, func(c promise.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
 }
 
-// finished reports whether the pod has ended.
+// finished reports whether the pod has terminated.
 func (e *evaluation) finished() bool {
 	return e.pod.Status.Phase == corev1.PodSucceeded || e.pod.Status.Phase == corev1.PodFailed
 }
 
-// evaluateFailure adds why a pod ended that never ran: the kubelet found no device for it, for instance.
+// evaluateFailure adds why a pod failed that never ran: the kubelet found no device for it, for instance.
 func (e *evaluation) evaluateFailure() {
 	if status := &e.pod.Status; status.Phase == corev1.PodFailed && status.Reason != "" && !e.everRan() {
 		e.addReason("planned to run on %s; the pod failed before it ran, because of %s: %s; create it again",

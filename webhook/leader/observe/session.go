@@ -17,7 +17,7 @@ import (
 // workers is how many pods are reconciled at once. Most reconciles make no request.
 const workers = 2
 
-// session is the work of a Controller while its replica leads: informers, a queue and the last observations. The queue holds
+// session is the work of a Controller while its replica leads: informers, a queue and the last observations. The queue has
 // each pod once, so that it is no longer than the list of pods with a promise.
 type session struct {
 	*Controller
@@ -66,7 +66,7 @@ func (s *session) enqueueNode(name string) {
 	}
 }
 
-// run observes until ctx ends, and waits for everything that it started.
+// run observes until ctx is done, and waits for everything that it started.
 func (s *session) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -62,7 +62,7 @@ func isGuarding(s *corev1.ContainerStatus) bool {
 	return s != nil && s.State.Running != nil && s.Started != nil && *s.Started
 }
 
-// lastTermination returns how the container's current or last run ended; nil if none has.
+// lastTermination returns the termination of the container's current or last run; nil if there is none.
 func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	switch {
 	case s == nil:
@@ -73,14 +73,14 @@ func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated
 	return s.LastTerminationState.Terminated
 }
 
-// givesUpWithin is how soon an init ends that is not PID 1.
+// givesUpWithin is how soon an init exits that is not PID 1.
 const givesUpWithin = 5 * time.Second
 
 const pid1Remedy = "as an init does that is not PID 1, such as s6 or runit: run gpuslice-agent on the nodes, or list the image in guard.initImages of the policy, " +
 	"and create the pod again"
 
-// neededPID1 reports whether a run in the process namespace that the pod shares with the guard ended like that of an init:
-// with 100 that of s6-overlay, with 111 that of runit.
+// neededPID1 reports whether a run in the process namespace that the pod shares with the guard exited as an init does:
+// s6-overlay with 100, runit with 111.
 func neededPID1(promised *promise.Promise, end *corev1.ContainerStateTerminated) bool {
 	return promised.Guard != nil && promised.Guard.Shares && end != nil && (end.ExitCode == 100 || end.ExitCode == 111) &&
 		end.FinishedAt.Sub(end.StartedAt.Time) <= givesUpWithin

@@ -12,14 +12,14 @@ import (
 )
 
 // ReasonTerminated is the reason of the Events on a pod and its owners about a process that the guard terminated. The guard has
-// no rights to write Events. A kubelet writes one when the guard's probe fails, but drops those of a pod after 25, whatever
+// no rights to write Events. A kubelet writes one when the guard's probe fails, but drops a pod's Events after 25, whatever
 // they are about.
 const ReasonTerminated = "GPUSliceTerminated"
 
 // terminationTTL is less than the API server keeps Events, so that none is written again after the first is gone.
 const terminationTTL = 30 * time.Minute
 
-// terminationsOf returns the last terminations of a pod, oldest first: those of the previous observation, and the
+// terminationsOf returns the last terminations of a pod, oldest first: the ones in the previous observation, and the
 // guard's records in the termination messages of the containers with a slice, in its own, and in Events, or the agent's
 // in Events. A tenant can write all of these.
 func terminationsOf(f *facts) []Termination {

@@ -22,7 +22,7 @@ const byPod = "pod"
 const (
 	maxEvents  = 16 << 20 // bytes of all Events of a kind
 	maxMessage = 16 << 10 // bytes of one's message: kubelets report at most 10 KiB of a probe
-	maxField   = 512      // bytes of another field: a larger one is that of no Event of kubelets or agents
+	maxField   = 512      // bytes of another field: no Event of kubelets or agents has a larger one
 )
 
 // watchEvents returns the informer of the Events in which kubelets report the guard's notices.

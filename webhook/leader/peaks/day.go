@@ -107,8 +107,8 @@ type Day struct {
 	Lines   []Line `json:"lines"` // by Container
 }
 
-// truncate keeps at most so many lines: no namespace has a further one before each other has as many, and those that were seen for longer
-// come first.
+// truncate keeps at most so many lines: no namespace has a further one before each other has as many, and containers that were seen for
+// longer come first.
 func (d *Day) truncate(most int) {
 	over := len(d.Lines) - most
 	if over <= 0 {

@@ -69,7 +69,7 @@ type holder struct {
 	ended   bool
 }
 
-// Run records until ctx ends: while this replica leads. Two that record at once do no harm. Pods are podcache.Pods; used
+// Run records until ctx is done: while this replica leads. Two that record at once do no harm. Pods are podcache.Pods; used
 // returns the memory, in MiB, that a pod uses as its node last reported, or false if it is not known.
 func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used func(node, podUID string) (int64, bool)) error {
 	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
@@ -133,7 +133,7 @@ func (s *session) look(now time.Time) {
 	s.holders, t.unrecorded = holders, max(t.unrecorded, several)
 }
 
-// table is that of the day of a time. Of earlier days one is kept at most.
+// table is the table of a time's day. Of earlier days one is kept at most.
 func (s *session) table(at time.Time) *table {
 	if n := len(s.tables); n > 0 && !s.tables[n-1].start.Before(days.Start(at)) {
 		return s.tables[n-1]

@@ -52,7 +52,7 @@ func (e *Exporter) Report(r ledger.Report) {
 	}
 }
 
-// Run exports until ctx ends: while this replica leads.
+// Run exports until ctx is done: while this replica leads.
 func (e *Exporter) Run(ctx context.Context) error {
 	e.recorder.reset(true)
 	defer e.recorder.reset(false)

@@ -30,7 +30,7 @@ func (n namespaceCharge) byteSecondsAt(now time.Time) float64 {
 	return n.byteSeconds + float64(n.charge.Memory.Bytes())*max(now.Sub(n.since), 0).Seconds()
 }
 
-// reset begins or ends to record.
+// reset starts or stops recording.
 func (r *recorder) reset(recording bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -41,7 +41,7 @@ type unusedLedger struct {
 	since   time.Time
 }
 
-// sweep reads all ledgers, and removes those that have been unused for unusedTTL.
+// sweep reads all ledgers, and removes the ones that have been unused for unusedTTL.
 func (s *sweeper) sweep(ctx context.Context, budgets []ledger.Budget, now time.Time) error {
 	needed := map[string]bool{}
 	for _, b := range budgets {

@@ -19,7 +19,7 @@ const (
 	maxName   = 128 // bytes of a pool's name
 )
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
 // maxUseAge is the longest time for which the pods' present use counts.
@@ -48,7 +48,7 @@ func (k Key) compare(o Key) int {
 type Line struct {
 	Key
 	Held Amount `json:"held,omitzero"` // times seconds
-	// Unsure is the most that pods held beside that which went while nobody watched.
+	// Unsure is the most that pods that went while nobody watched held beside the rest.
 	Unsure Amount `json:"unsure,omitzero"`
 	Used   int64  `json:"used,omitempty"` // MiB x seconds
 	// Read is the memory of Held of which the use was read; of the rest it is unknown.
@@ -145,7 +145,7 @@ func (d *Day) plus(pods []held, until, watched Second) *Day {
 	return next.compact()
 }
 
-// compact is the Day with lines added to those that take more, the longest first, until its text has room: labels before others.
+// compact is the Day with lines added to the lines for the rest, the longest first, until its text fits: labels before others.
 func (d *Day) compact() *Day {
 	for _, ownLabel := range []bool{true, false} {
 		for {
@@ -163,7 +163,7 @@ func (d *Day) compact() *Day {
 	return d
 }
 
-// fold adds a tenth of the lines to those that take more; nil: there are none to add.
+// fold adds a tenth of the lines to the lines for the rest; nil: there are none to add.
 func (d *Day) fold(ownLabel bool) *Day {
 	lines := slices.Clone(d.Lines)
 	long := func(l *Line) int { return len(l.Namespace) + len(l.Pool) + len(l.Label) }

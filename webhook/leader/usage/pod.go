@@ -31,7 +31,7 @@ func BoundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.UTC()
 }
 
-// endedAt is when the last container of a pod that has ended did. It is not known of one whose node was lost.
+// endedAt is when the last container of a terminated pod terminated. It is not known of a pod whose node was lost.
 func endedAt(pod *corev1.Pod) (at Second, known bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -46,7 +46,7 @@ func endedAt(pod *corev1.Pod) (at Second, known bool) {
 	return at, known
 }
 
-// poolOf is the pool that the pod is in: that of its node, else the one that was planned.
+// poolOf is the pool that the pod is in: its node's, else the one that was planned.
 func poolOf(pod *corev1.Pod, given *promise.Promise, of func(node, resource string) string) string {
 	for i := range given.Containers {
 		if pool := of(pod.Spec.NodeName, given.Containers[i].Resource); pool != "" {

@@ -64,7 +64,7 @@ type session struct {
 	last  *stored // nil: to be read
 }
 
-// Run counts until ctx ends: while this replica leads. Two that count at once do no harm. Pods are podcache.Pods with Recorder.PodLabel;
+// Run counts until ctx is done: while this replica leads. Two that count at once do no harm. Pods are podcache.Pods with Recorder.PodLabel;
 // used returns the memory, in MiB, that a pod uses as its node last reported, or false if it is not known.
 func (r *Recorder) Run(ctx context.Context, pods cache.SharedIndexInformer, used func(node, podUID string) (int64, bool)) error {
 	s := r.newSession(used)

@@ -7,7 +7,7 @@ import (
 )
 
 // addMissing adds to Unsure the holdings that were open and are unknown now: until the end of pods that are lost was
-// noticed, else until seen. A pod that is lost and was not open had ended before. Known holdings beyond the open ones
+// noticed, else until seen. A pod that is lost and was not open had terminated before. Known holdings beyond the open ones
 // of their line were open in another one of the namespace: its label or pool has changed.
 func (t *table) addMissing(before map[*Line]Amount, lost []*held, counted Span, seen Second) {
 	moved := map[string]Amount{}

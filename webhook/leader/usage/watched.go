@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )
 
-// watched are the pods as a watch has shown them, with those that are gone and not counted to their end yet.
+// watched are the pods as a watch has shown them, including pods that are gone and not counted to their end yet.
 type watched struct {
 	now      func() Second
 	labelKey string // of the label that has lines of its own
@@ -26,13 +26,13 @@ type watchedPod struct {
 	label string
 	// bound is when it was bound to its node; 0: it was not.
 	bound Second
-	// done is when its last container ended; 0: that is not known, or it has not ended.
+	// done is when its last container terminated; 0: that is not known, or it has not.
 	done Second
-	// gone is when it was seen to be gone, or to have ended at a time that is not known; 0: neither.
+	// gone is when it was seen to be gone, or to have terminated at a time that is not known; 0: neither.
 	gone Second
 	// missed reports whether it went while the watch was broken.
 	missed bool
-	// over is when it was first seen to have ended; 0: it was not.
+	// over is when it was first seen to have terminated; 0: it was not.
 	over Second
 	// resolved is its holding as it was last read: many hold the same. The zero Handle: nothing. settled: it does not
 	// change.
@@ -52,7 +52,7 @@ func (w *watched) handler() cache.ResourceEventHandler {
 	}
 }
 
-// put takes a pod. One that was listed may have ended long ago.
+// put takes a pod. One that was listed may have terminated long ago.
 func (w *watched) put(object any, listed bool) {
 	defer utilruntime.HandleCrash() // here: an informer whose handler panics on a listed pod never has it synced
 	kept, ok := object.(*podcache.Pod)
@@ -169,8 +169,8 @@ func (p *watchedPod) settle(h *held, settled bool) {
 	}
 }
 
-// end is when the pod ended, 0: it has not, and whether that is only when it was noticed. Its node dates the end, by a clock that may
-// be ahead: no pod holds anything after it was seen to have ended.
+// end is when the pod terminated, 0: it has not, and whether that is only when it was noticed. Its node dates the end, by a clock that may
+// be ahead: no pod holds anything after it was seen to have terminated.
 func (p *watchedPod) end() (until Second, lost bool) {
 	if p.done == 0 {
 		return p.gone, p.missed
