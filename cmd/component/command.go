@@ -23,14 +23,14 @@ const (
 // errUsage marks errors that the user has to correct.
 var errUsage = errors.New("usage")
 
-// Main ends the process with the exit code of execute, whose context ends with the first signal to stop.
+// Main exits with the exit code of execute, whose context is done at the first signal to stop.
 func Main(execute func(context.Context) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal terminates the process at once
 	os.Exit(execute(ctx))
 }
 
-// Complete completes a command without arguments: read reads its settings, run runs under them until the context ends.
+// Complete completes a command without arguments: read reads its settings, run runs under them until the context is done.
 func Complete(cmd *cobra.Command, read func() error, run func(context.Context, io.Writer) error) *cobra.Command {
 	usage := func(err error) error { return fmt.Errorf("%w: %w", errUsage, err) }
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true

@@ -16,7 +16,7 @@ import (
 // allocateCommand is the argument that makes the program one that allocates.
 const allocateCommand = "allocate"
 
-// order describes such a program's work. It frees all and exits when its standard input ends, as it does with its
+// order describes such a program's work. It frees all and exits when its standard input is closed, as it is with its
 // parent.
 type order struct {
 	Way     proof.Way `json:"way"`

@@ -185,7 +185,7 @@ func (a *attempt) failure(e event) string {
 	return strings.TrimSpace(fmt.Sprint(a.seen.Failure, " ", e.ended))
 }
 
-// kernelKills is how often the kernel ended a process of the container for want of host memory; false: unknown.
+// kernelKills is how often the kernel killed a process of the container for want of host memory; false: unknown.
 func (o options) kernelKills() (n int, known bool) {
 	for _, file := range []string{"memory.events", "memory/memory.oom_control"} { // cgroup v2, v1
 		text, err := os.ReadFile(filepath.Join(o.cgroup, file))

@@ -43,7 +43,7 @@ Exit codes:
 Flags:
 `
 
-// process holds the system's inputs of the command.
+// process has the system's inputs of the command.
 type process struct {
 	out, err io.Writer
 	lookup   func(string) (string, bool)

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/prove/proof"
 )
 
-// orders are those of the programs that go the way together, up to a target.
+// orders are the orders for the programs that go the way together, up to a target.
 func (o options) orders(w proof.Way, target int64) (all []order) {
 	count, pieces, least := int64(1), int64(pieceCount), int64(1)
 	switch w {
@@ -84,7 +84,7 @@ func (a *attempt) startOne(index int, o order) error {
 }
 
 // end makes the programs free all and waits for them: by force where they do not in time. One that even then hangs in the driver is
-// left, since nothing ends it.
+// left, since nothing terminates it.
 func (a *attempt) end(limit time.Duration) {
 	for _, stop := range a.stop {
 		_ = stop()

@@ -52,7 +52,7 @@ func prove(ctx context.Context, o options, p process) (proof.Report, error) {
 	return report, nil
 }
 
-// target is the most that is held.
+// target is the most memory that is held.
 func (o options) target() int64 { return int64(o.slice + o.past) }
 
 func (o options) announce(p process, d device) {
@@ -129,7 +129,7 @@ const (
 	orderVariable   = "CUDA_DEVICE_ORDER"
 )
 
-// environment is that of a program of the attempt. Its one device is the one that NVML reads.
+// environment is the environment of a program of the attempt. Its one device is the one that NVML reads.
 func (a *attempt) environment(own []string) (out []string) {
 	drop := []string{orderVariable,
 		map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[a.way]}

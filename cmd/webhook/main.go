@@ -38,7 +38,7 @@ const examples = `  # in a cluster, as the manifests run it
   # with a certificate of cert-manager, whose cainjector writes caBundle
   webhook --certs cert-manager --certs-file /tls/tls.crt --certs-key-file /tls/tls.key --certs-ca-file /tls/ca.crt`
 
-// runner serves under the settings until the context ends.
+// runner serves under the settings until the context is done.
 type runner func(context.Context, Options, io.Writer) error
 
 // execute reads settings, calls run with them, and returns the exit code.

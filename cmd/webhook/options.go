@@ -199,7 +199,7 @@ func (o Options) validateCerts(problem func(key, format string, args ...any)) {
 	}
 }
 
-// guard holds the settings of the injected guard; nil: none.
+// guard has the settings of the injected guard; nil: none.
 func (o Options) guard() *config.GuardSettings {
 	if o.GuardImage == "" {
 		return nil

@@ -30,7 +30,7 @@ func init() {
 	}
 }
 
-// run serves until ctx ends, and drains.
+// run serves until ctx is done, and drains.
 func run(ctx context.Context, o Options, stderr io.Writer) error {
 	return runCounted(ctx, o, metrics.New(version), stderr)
 }

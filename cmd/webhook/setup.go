@@ -46,7 +46,7 @@ type Setup struct {
 	quotaMetrics *quotametrics.Exporter
 	denials      *events.Denials
 	runnables    []leader.Runnable                 // of each lead
-	beginLead    func() ([]leader.Runnable, error) // the runnables, and those of one lead alone
+	beginLead    func() ([]leader.Runnable, error) // the runnables, and the ones that last as long as one lead
 }
 
 // newSetup makes the parts. Nothing runs yet.

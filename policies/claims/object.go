@@ -23,7 +23,7 @@ const (
 // Request is the name of the one request of a claim.
 const Request = "gpu"
 
-// Requests of a claim with alternatives, and the class of the first: NVIDIA's own, whatever classes stand for profiles.
+// Requests of a claim with alternatives, and the class of the first: NVIDIA's own, whatever classes profiles have.
 const (
 	requestInstance = "mig"
 	requestShare    = "share"
@@ -51,7 +51,7 @@ func (t Template) Spec() resourcev1.ResourceClaimSpec {
 		capacity["shares"] = *resource.NewQuantity(1, resource.DecimalSI)
 	}
 	selector := shared
-	if t.Of != 0 { // the driver's name is that of the domain of its capacities
+	if t.Of != 0 { // the domain of its capacities is the driver's name
 		selector = fmt.Sprintf("%s && device.capacity[device.driver].memory.asInteger() / %d == %d", shared, quantity.Mebibyte, t.Of)
 	}
 	exact := resourcev1.ExactDeviceRequest{
@@ -86,7 +86,7 @@ func chosenBy(expression string) []resourcev1.DeviceSelector {
 // beginsInstance begins the selector of instances of a profile.
 const beginsInstance = "!" + shared + " && device.attributes['" + nvidia.DRADriver + "'].profile == '"
 
-// Matches reports whether a claim's requests are those of the template.
+// Matches reports whether a claim's requests are the template's.
 func (t Template) Matches(spec *resourcev1.ResourceClaimSpec) bool {
 	return equality.Semantic.DeepEqual(*spec, t.Spec())
 }

@@ -58,7 +58,7 @@ func (p *Promise) MayGetInstances() bool {
 	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Instance() == "" })
 }
 
-// GotInstance reports whether the container's claim was given an instance, although a share was allowed too. Names of
+// GotInstance reports whether the container's claim got an instance, although a share was allowed too. Names of
 // requests mean nothing in a claim that differs from its template.
 func (c *Container) GotInstance(claim *resourcev1.ResourceClaim) bool {
 	if c.Instance() == "" || claim.Status.Allocation == nil || claims.Lies(c.Template, &claim.Spec) {

@@ -17,7 +17,7 @@ type Guard struct {
 	PullSecret string             `json:"pullSecret,omitempty"`
 	CPU        string             `json:"cpu"`
 	Memory     string             `json:"memory"`
-	Storage    string             `json:"storage,omitempty"` // on the node's disk, where a LimitRange holds it
+	Storage    string             `json:"storage,omitempty"` // on the node's disk, where a LimitRange bounds it
 	User       int64              `json:"user"`
 	Kill       bool               `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool               `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
@@ -29,13 +29,13 @@ type Guard struct {
 	Env        []podspec.Variable `json:"env"`              // of check and sidecar
 	CheckEnv   []podspec.Variable `json:"checkEnv,omitempty"`
 	SidecarEnv []podspec.Variable `json:"sidecarEnv,omitempty"`
-	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
+	// Mounts are the mounts of check and sidecar, SidecarMounts of the sidecar alone.
 	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
 	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
 	Annotations   map[string]string    `json:"annotations,omitempty"`
 }
 
-// Limits are those that the guard was given.
+// Limits are the limits that the guard enforces.
 func (g *Guard) Limits() (limits.Limits, error) {
 	return limits.FromEnv(func(name string) (string, bool) {
 		i := slices.IndexFunc(g.Env, func(v podspec.Variable) bool { return v.Name == name })

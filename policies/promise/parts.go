@@ -4,11 +4,11 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Granular reports whether the container requests parts of one device. They are those of the day: if a device has other
-// parts now, Count stands for another amount of memory.
+// Granular reports whether the container requests parts of one device. They are the parts at that time: if a device has other
+// parts now, Count is another amount of memory.
 func (c *Container) Granular() bool { return c.Granule > 0 }
 
-// holdsSlice reports whether the parts are those of one device, and the slice fits them.
+// holdsSlice reports whether the parts are of one device, and the slice fits them.
 func (c *Container) holdsSlice() bool {
 	return c.Replicas > 1 && c.Replicas <= quantity.MaxReplicas && c.Granule <= quantity.MaxMemory &&
 		c.Count > 0 && c.Count <= int64(c.Replicas) && c.Rounding() >= 0

@@ -13,7 +13,7 @@ import (
 type Planned struct {
 	Strategy   api.StrategyName   `json:"strategy"`
 	Pool       string             `json:"pool"`
-	Tier       api.Tier           `json:"tier"` // the strongest that holds for every container
+	Tier       api.Tier           `json:"tier"` // the strongest that applies to every container
 	Containers []PlannedContainer `json:"containers"`
 	Notes      []string           `json:"notes,omitempty"` // limits that are not enforced, with reasons
 }

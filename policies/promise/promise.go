@@ -75,7 +75,7 @@ type Container struct {
 	Charged quantity.MiB `json:"charged,omitzero"`
 }
 
-// UsesMPS reports whether the container is given the pipe of an MPS daemon.
+// UsesMPS reports whether the container has the pipe of an MPS daemon.
 func (c *Container) UsesMPS() bool {
 	return slices.ContainsFunc(c.Env, func(v podspec.Variable) bool { return v.Name == nvidia.EnvMPSPipe })
 }
@@ -90,8 +90,8 @@ type written struct {
 	NeedsHostIPC bool `json:"needsHostIPC,omitempty"`
 }
 
-// TooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
-// hold much are written out to be measured.
+// TooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only large
+// ones are written out to be measured.
 func (p *Promise) TooLong() *api.Violation {
 	const each = 1 << 10 // a container's needs beside its variables, generously
 	size := 0

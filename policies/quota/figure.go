@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Figure is how one dimension of one limit stands, in bytes where the dimension is memory.
+// Figure is the state of one dimension of one limit, in bytes where the dimension is memory.
 type Figure struct {
 	Quota     string  `json:"quota"`               // the limit's name, as denials write it
 	Namespace string  `json:"namespace,omitempty"` // the limit is on its part of the budget; "": on all of it

@@ -37,7 +37,7 @@ type Scope struct {
 	Pods     *podScopes
 }
 
-// Holding is one pod's charge to a budget, or that of several pods of one namespace, pools and traits together.
+// Holding is the charge to a budget of one pod, or of several pods of one namespace, pools and traits together.
 type Holding struct {
 	Namespace string `json:"namespace"`
 	// Pools are those where the pod may run. Where there are several it counts in each of them.

@@ -15,7 +15,7 @@ const MaxUnits = 16
 // MaxUnitName bounds their names: Kubernetes allows 63 characters after the slash.
 const MaxUnitName = len(nvidia.ResourcePrefix) + 63
 
-// otherUnits stands for all resources beyond MaxUnits. They count for every quota.
+// otherUnits is the name of all resources beyond MaxUnits. They count for every quota.
 const otherUnits = "*"
 
 // AddUnits adds n of a resource to units, which it changes and returns.

@@ -1,4 +1,4 @@
-// Package budget reads how the budgets of a cluster stand: from policies, ledgers and pods, by those who may read them.
+// Package budget reads the state of the budgets of a cluster from policies, ledgers and pods, as a user who may read them.
 package budget
 
 import (
@@ -43,7 +43,7 @@ type Holder struct {
 // ClaimsFunc returns the claims that a pod's holding depends on.
 type ClaimsFunc func(*corev1.Pod) accounting.PodClaims
 
-// Holders are those of the pods that hold the most.
+// Holders are the pods that hold the most.
 func Holders(keys promise.Keys, pods []corev1.Pod, claims ClaimsFunc) (all []Holder, memoryUnknown bool) {
 	all = []Holder{}
 	for i := range pods {

@@ -28,7 +28,7 @@ If several apply to one run, the first of 1, 2, 3 and 4 counts.`
 // ErrInternal is problem.ErrInternal.
 var ErrInternal = problem.ErrInternal
 
-// ExitError ends a command with a code after everything was already printed.
+// ExitError makes a command exit with a code after everything was already printed.
 type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

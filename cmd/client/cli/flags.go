@@ -33,7 +33,7 @@ func AllNamespacesFlag(cmd *cobra.Command, all *bool, usage string) {
 	})
 }
 
-// check has a command return a problem of its flags beside those that it finds itself.
+// check has a command return a problem of its flags beside the problems that it finds itself.
 func check(cmd *cobra.Command, problem func() error) {
 	own := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -107,7 +107,7 @@ func IsDocument(format string) bool {
 	return slices.Contains([]string{"json", YAML, JSONPath}, name)
 }
 
-// PrintDocument prints a document in a format for which IsDocument holds.
+// PrintDocument prints a document in a format for which IsDocument is true.
 func PrintDocument(out io.Writer, format string, document any) error {
 	o := Output{Format: format}
 	return o.Print(out, Answer{Document: document})

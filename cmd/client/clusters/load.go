@@ -42,7 +42,7 @@ func (l *loader) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// Load reads all that the flags name, and prints every problem on standard error. Any ends the command: an answer from
+// Load reads all that the flags name, and prints every problem on standard error. The command fails with any of them: an answer from
 // half a cluster would be a wrong one.
 func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) (*Cluster, error) {
 	l := loader{flags: flags, reader: r, cluster: &Cluster{

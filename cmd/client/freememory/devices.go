@@ -23,7 +23,7 @@ type Device struct {
 	Free       api.MiB
 }
 
-// Devices are those that claims share, those with most free first.
+// Devices are the devices that claims share, the ones with most free memory first.
 type Devices []Device
 
 // Requested is the memory that a claim of a template of gpuslice's takes of a device, where it gets a share.
@@ -44,7 +44,7 @@ const capacityMemory = "memory"
 // device is one of a driver's pool.
 type device struct{ driver, pool, name string }
 
-// Of lists the free memory of published devices, if claims were given the rest.
+// Of lists the free memory of published devices, if claims have the rest.
 func Of(published []*resourcev1.ResourceSlice, claims []resourcev1.ResourceClaim) (all Devices) {
 	taken := takenOf(claims)
 	for i := range published {

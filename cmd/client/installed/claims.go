@@ -15,7 +15,7 @@ import (
 )
 
 // Claims returns device classes, and the specs of the claims and templates of every namespace, or of one if the others
-// may not be read. Beside an error it holds the readable ones. A cluster that allocates no devices dynamically has
+// may not be read. Beside an error it has the readable ones. A cluster that allocates no devices dynamically has
 // none.
 func Claims(ctx context.Context, client kubernetes.Interface, namespace string) (cluster.Claims, error) {
 	api, all := client.ResourceV1(), metav1.ListOptions{}

@@ -39,7 +39,7 @@ func Policies(ctx context.Context, client kubernetes.Interface, system string) (
 		metav1.ListOptions{LabelSelector: api.LabelPolicy + "=true"})
 }
 
-// PolicyDocuments are the documents of ConfigMaps, as they would stand in a file.
+// PolicyDocuments are the documents of ConfigMaps, as they would be in a file.
 func PolicyDocuments(maps []*corev1.ConfigMap, system string) (all []manifest.Policy, err error) {
 	for _, m := range maps {
 		o, err := manifest.FromCluster("v1", "ConfigMap", m)
@@ -67,7 +67,7 @@ func Tenants(ctx context.Context, client kubernetes.Interface, namespace string)
 	return []*corev1.ConfigMap{own}, nil
 }
 
-// LimitRanges returns those of every namespace, or of one where the others may not be read, by namespace.
+// LimitRanges returns the LimitRanges of every namespace, or of one where the others may not be read, by namespace.
 func LimitRanges(ctx context.Context, client kubernetes.Interface, namespace string) (map[string][]*corev1.LimitRange, error) {
 	all, err := readable(namespace, func(namespace string) ([]*corev1.LimitRange, error) {
 		return kube.Read[*corev1.LimitRange](ctx, "LimitRanges", client.CoreV1().LimitRanges(namespace).List, metav1.ListOptions{})
@@ -88,7 +88,7 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 	return cluster.ReadSnapshot(objects), nil
 }
 
-// Objects are those of which Snapshot is made.
+// Objects are the objects of which Snapshot is made.
 func Objects(ctx context.Context, client kubernetes.Interface, system string) (out cluster.Objects, err error) {
 	if out.Policies, err = Policies(ctx, client, system); err != nil {
 		return out, err
@@ -140,7 +140,7 @@ func Namespaces(ctx context.Context, client kubernetes.Interface) (all []api.Nam
 	return all, err
 }
 
-// Source holds the objects from which the pools of the nodes are read. Beside an error it holds the nodes. A cluster
+// Source has the objects from which the pools of the nodes are read. Beside an error it has the nodes. A cluster
 // that allocates no devices dynamically has no ResourceSlices and no DeviceClasses.
 func Source(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) (pools.Source, error) {
 	published, err := kube.Read[*resourcev1.ResourceSlice](ctx, "ResourceSlices",
@@ -176,7 +176,7 @@ func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.
 	return pools.RuntimesOf(classes, found), nil
 }
 
-// Deployment returns that of the webhook; nil: there is none.
+// Deployment returns the Deployment of the webhook; nil: there is none.
 func Deployment(ctx context.Context, client kubernetes.Interface, system string) (*appsv1.Deployment, error) {
 	all, err := kube.Read[*appsv1.Deployment](ctx, "the webhook's Deployment",
 		client.AppsV1().Deployments(system).List, metav1.ListOptions{LabelSelector: webhookSelector})

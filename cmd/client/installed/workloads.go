@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
 )
 
-// workloadReader gathers workloads as they would stand in a file. The first error ends it.
+// workloadReader gathers workloads as they would be in a file. It stops at the first error.
 type workloadReader struct {
 	namespace string
 	objects   []manifest.Object

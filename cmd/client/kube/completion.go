@@ -34,7 +34,7 @@ func (f *Flags) CompleteNamespaces(cmd *cobra.Command, s cli.Streams) {
 	}
 }
 
-// contexts are those of the kubeconfig.
+// contexts are the contexts of the kubeconfig.
 func (f *Flags) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig

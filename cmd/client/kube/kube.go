@@ -36,7 +36,7 @@ const (
 	dialTimeout    = 5 * time.Second
 )
 
-// Requests of one command: it sends a handful at once, and then ends.
+// Requests of one command: it sends a handful at once, and then exits.
 const (
 	clientQPS   = 50
 	clientBurst = 100
@@ -71,7 +71,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
 }
 
-// RegisterInstalled registers the flags of a command about an installation: those of Register, --system-namespace and, if
+// RegisterInstalled registers the flags of a command about an installation: the flags of Register, --system-namespace and, if
 // namespace describes one, -n. The shell completes them.
 func (f *Flags) RegisterInstalled(cmd *cobra.Command, s cli.Streams, namespace string) {
 	f.Register(cmd.Flags())
@@ -116,7 +116,7 @@ type Connection struct {
 	Objects dynamic.Interface // of kinds that are not Kubernetes' own
 	// Context is the kubeconfig's; "": there is none, as in a pod.
 	Context string
-	// Namespace is that of -n, else the context's own, else "default".
+	// Namespace is the value of -n, else the context's own, else "default".
 	Namespace string
 }
 

@@ -18,7 +18,7 @@ import (
 // podsPerPage is how many pods are read at once.
 const podsPerPage = 500
 
-// PodFlags are those of a command about the slices of pods that have neither succeeded nor failed.
+// PodFlags are the flags of a command about the slices of pods that have neither succeeded nor failed.
 type PodFlags struct {
 	Flags
 	All            bool
@@ -49,7 +49,7 @@ func (f *PodFlags) Check() error {
 	return nil
 }
 
-// Connect finds the cluster and makes the pods those of it.
+// Connect finds the cluster whose pods are read.
 func (f *PodFlags) Connect(s cli.Streams) (*Connection, error) {
 	c, err := f.Flags.Connect(s)
 	if err != nil {

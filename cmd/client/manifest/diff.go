@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
-// contextLines stand around each change of a diff.
+// contextLines surround each change of a diff.
 const contextLines = 3
 
 // Diff is how an object changes, as a unified diff of sorted YAML. how is how it becomes after.

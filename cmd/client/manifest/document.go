@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/problem"
 )
 
-// Source is where an object stands in the input.
+// Source is where an object is in the input.
 type Source struct {
 	File     string
 	Document int // from 1; 0: the file itself
@@ -139,7 +139,7 @@ func yamlDocuments(text []byte) []Document {
 	return all
 }
 
-// yamlDocument turns a document that begins at line first into JSON; false where it holds nothing but comments.
+// yamlDocument turns a document that begins at line first into JSON; false where it has nothing but comments.
 func yamlDocument(text string, first int) (Document, bool) {
 	d := Document{Text: []byte(text), first: first}
 	raw, err := yaml.YAMLToJSONStrict(d.Text)

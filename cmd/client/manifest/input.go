@@ -27,7 +27,7 @@ type Reader struct {
 	taken bool
 }
 
-// Documents reads every document of paths, in their order. An unreadable file is a document that holds an error, so
+// Documents reads every document of paths, in their order. An unreadable file is a document with an error, so
 // that the others go on.
 func (r *Reader) Documents(paths []string, limit int64) []Document {
 	var all []Document

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Object is a Kubernetes object as it stands in the input.
+// Object is a Kubernetes object as it is in the input.
 type Object struct {
 	At               Source
 	APIVersion, Kind string
@@ -41,7 +41,7 @@ func (o Object) String() string {
 	return o.At.String() + ": " + o.Kind + " " + name
 }
 
-// head holds the common fields of Kubernetes objects.
+// head has the common fields of Kubernetes objects.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -54,7 +54,7 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// Objects returns the content of a document, one object or those of a list, and errors of unreadable ones.
+// Objects returns the content of a document, one object or the objects of a list, and errors of unreadable ones.
 func (d Document) Objects() ([]Object, []Error) {
 	switch {
 	case d.Err != nil:
@@ -138,7 +138,7 @@ func objectOf(at Source, raw json.RawMessage, h head, err error) (Object, error)
 	return o, nil
 }
 
-// flattened is a field of a pod or workload that stands at the top of it, as in text that was copied without its indentation; "":
+// flattened is a field of a pod or workload that is at the top of it, as in text that was copied without its indentation; "":
 // none does.
 func flattened(o Object) string {
 	if !o.BuiltIn() && !(o.Kind == "Pod" && o.APIVersion == "v1") {
@@ -189,7 +189,7 @@ func unquoted(raw json.RawMessage) (key, value string, found bool) {
 	return "", "", false
 }
 
-// FromCluster is an object of a cluster as it would stand in a file.
+// FromCluster is an object of a cluster as it would be in a file.
 func FromCluster(apiVersion, kind string, o metav1.Object) (Object, error) {
 	o.SetManagedFields(nil)
 	raw, err := json.Marshal(o)

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// AcceptedPolicies ends messages about input that holds no policy.
+// AcceptedPolicies ends messages about input without a policy.
 const AcceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
 
 // maxPadding bounds the empty lines that replace the text before a document in its file, so that the core counts lines
@@ -40,7 +40,7 @@ type PolicyReader struct {
 	named   bool   // the user named the file: a document without a kind is meant to be a policy
 }
 
-// Rest holds the documents beside policies.
+// Rest are the documents beside policies.
 type Rest struct {
 	Objects []Object
 	Unread  []Error
@@ -71,7 +71,7 @@ func (r PolicyReader) Read(input *Reader, paths []string) ([]Policy, Rest) {
 	return found, rest
 }
 
-// isBare reports whether a document is a policy as it stands: policies have an apiVersion of ours, and need no kind.
+// isBare reports whether a document is a policy as it is: policies have an apiVersion of ours, and need no kind.
 func (r PolicyReader) isBare(d Document) bool {
 	var h head
 	if d.Raw == nil || json.Unmarshal(d.Raw, &h) != nil {
@@ -80,7 +80,7 @@ func (r PolicyReader) isBare(d Document) bool {
 	return strings.HasPrefix(h.APIVersion, api.Domain+"/") || r.named && h.Kind == ""
 }
 
-// bare reads a document that is a policy as it stands.
+// bare reads a document that is a policy as it is.
 func (r PolicyReader) bare(d Document) Policy {
 	text := d.Text
 	if d.first <= maxPadding {
@@ -141,7 +141,7 @@ func (p *Policy) lint() {
 	}
 }
 
-// Governing are the policies that hold by themselves, without those of tenants.
+// Governing are the policies that govern by themselves, without tenants' policies.
 func Governing(documents []Policy) []*config.Policy {
 	var all []*config.Policy
 	for _, d := range documents {

@@ -44,7 +44,7 @@ type templateFinder struct {
 	found             []Template
 }
 
-// walk looks for templates in value, which stands at pointer in parent.
+// walk looks for templates in value, which is at pointer in parent.
 func (f *templateFinder) walk(value any, parent map[string]any, pointer string, depth int) {
 	if depth > maxTemplateDepth || len(f.found) > maxTemplates {
 		return
@@ -55,7 +55,7 @@ func (f *templateFinder) walk(value any, parent map[string]any, pointer string, 
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if key == "containers" || key == "initContainers" { // of no pod, such as those of a pattern
+			if key == "containers" || key == "initContainers" { // of no pod, such as the containers of a pattern
 				continue
 			}
 			f.walk(v[key], v, pointer+"/"+keyToPointer.Replace(key), depth+1)
@@ -97,7 +97,7 @@ func (f *templateFinder) take(v, parent map[string]any, pointer string) bool {
 // maxPods bounds the number of pods of a template.
 const maxPods = 1 << 20
 
-// podsOf is how many pods the numbers beside a template stand for.
+// podsOf is how many pods the numbers beside a template mean.
 func podsOf(beside map[string]any) int {
 	number := func(key string) (int, bool) {
 		text, _ := beside[key].(json.Number)
@@ -134,7 +134,7 @@ var (
 	fieldName     = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
-// holdsContainers reports whether v is the spec of a pod. Only the spec of a template holds containers without an image, which
+// holdsContainers reports whether v is the spec of a pod. Only the spec of a template has containers without an image, which
 // its controller adds.
 func holdsContainers(v map[string]any, images bool) bool {
 	containers, _ := v["containers"].([]any)

@@ -14,15 +14,15 @@ import (
 
 // Template is the pod template of a workload.
 type Template struct {
-	pointer  string // where it stands, a JSON pointer
+	pointer  string // where it is, a JSON pointer
 	metadata json.RawMessage
 	spec     json.RawMessage
-	bare     bool // the pod's spec stands at pointer itself
+	bare     bool // the pod's spec is at pointer itself
 	pods     int  // that the controller runs at once, as far as the numbers beside it show
-	partial  bool // a container that the controller completes stands there: nothing can be written back
+	partial  bool // a container that the controller completes is there: nothing can be written back
 }
 
-// Path is where the template stands: "spec.workerGroupSpecs[0].template".
+// Path is where the template is: "spec.workerGroupSpecs[0].template".
 func (t Template) Path() string {
 	var path strings.Builder
 	for key := range strings.SplitSeq(strings.TrimPrefix(t.pointer, "/"), "/") {

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// ResourcePrefix begins the names of NVIDIA's resources, of GPUs and others, and MIGPrefix those of MIG instances.
+// ResourcePrefix begins the names of NVIDIA's resources, of GPUs and others, and MIGPrefix the names of MIG instances.
 const (
 	ResourcePrefix = "nvidia.com/"
 	MIGPrefix      = ResourcePrefix + "mig-"

@@ -19,7 +19,7 @@ const maxConfig = 64 << 10
 // pluginKey is a line that only a configuration of the plugin has.
 var pluginKey = regexp.MustCompile(`(?m)^\s*(sharing|flags|timeSlicing|migStrategy|failRequestsGreaterThanOne|renameByDefault)\s*:`)
 
-// pluginKeys are those of which a configuration has one at its top, also where its indentation is lost. The values of a chart have others.
+// pluginKeys are keys of which a configuration has one at its top, also where its indentation is lost. The values of a chart have others.
 var pluginKeys = []string{"version", "flags", "sharing", "timeSlicing", "failRequestsGreaterThanOne", "renameByDefault"}
 
 // IsPluginConfig reports whether a text is meant as a configuration of the device plugin, also if it is broken.

@@ -168,7 +168,7 @@ func promiseOf(raw json.RawMessage) (*promise.Promise, error) {
 	return promise.Decode(text)
 }
 
-// warnings collects those of one request.
+// warnings collects the warnings of one request.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string

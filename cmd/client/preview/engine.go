@@ -215,7 +215,7 @@ func (e *Engine) place(o *manifest.Object) error {
 	return nil
 }
 
-// denial is a decision that holds whatever the enforcementMode: the API server itself would deny the object.
+// denial is a decision that applies whatever the enforcementMode: the API server itself would deny the object.
 func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
 	d := policies.Decision{Outcome: policies.Denied, IfEnforced: policies.Denied, Violations: []api.Violation{v}}
 	if e.server != nil {

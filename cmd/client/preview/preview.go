@@ -34,7 +34,7 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 	}
 	all := &Results{Cluster: e.Cluster}
 	documents := r.Documents(f.Filenames, manifest.MaxManifest)
-	for _, d := range documents { // namespaces, claims and LimitRanges stand beside the pods that name them, or after them
+	for _, d := range documents { // namespaces, claims and LimitRanges are beside the pods that name them, or after them
 		objects, _ := d.Objects()
 		for _, o := range objects {
 			e.Cluster.AddNamespace(o)

@@ -27,7 +27,7 @@ func (e *Engine) warnOfQuota(all []Result, pods func(result int) int) {
 	}
 }
 
-// rollout warns of a Deployment whose pods fit the quota, but not those of a rolling update; "": it does not.
+// rollout warns of a Deployment whose pods fit the quota, but not the pods of a rolling update; "": it does not.
 func (e *Engine) rollout(r *Result) string {
 	var deployment appsv1.Deployment
 	if r.After == nil || r.Holding == nil || r.Decision.Promise == nil ||

@@ -6,7 +6,7 @@ import "errors"
 // ErrInternal marks errors that no input should be able to cause.
 var ErrInternal = errors.New("internal error, please report it together with the document")
 
-// Place is where an object stands in the input.
+// Place is where an object is in the input.
 type Place struct {
 	Source   string `json:"source"`
 	Document int    `json:"document,omitempty"` // from 1

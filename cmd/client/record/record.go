@@ -28,7 +28,7 @@ func Observation(p *corev1.Pod) *observe.Observation {
 }
 
 // Observed are the tiers that were found on the slice of a container, strongest first: only api.TierNone where nothing enforces it, and
-// none where nothing is observed: not yet, or because the pod has ended.
+// none where nothing is observed: not yet, or because the pod has terminated.
 func Observed(p *corev1.Pod, container string) []api.Tier {
 	o := Observation(p)
 	if o == nil || o.Tier == "" {

@@ -12,7 +12,7 @@ type Context struct {
 	size   C.size_t
 }
 
-// Open loads the library (empty: by its name) and opens the device with that number among those of the process.
+// Open loads the library (empty: by its name) and opens the device with that number among the devices of the process.
 func Open(path string, ordinal int) (*Context, error) {
 	if path == "" {
 		path = Library

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedBytes are those that two processes share.
+// sharedBytes are the bytes that two processes share.
 const sharedBytes = gibibyte
 
 // allocators compares NVML's list with memory that was not taken by cuMemAlloc, and with memory that processes share.
@@ -75,7 +75,7 @@ func (c *card) sharers(ctx context.Context, subject string, owner, other *proces
 		"1Gi is shared: NVML has %d MiB for its owner and %d MiB for the other", first.UsedBytes/mebibyte, second.UsedBytes/mebibyte)
 }
 
-// descriptor passes memory to another process by its descriptor, and ends the owner: who holds it has to be charged.
+// descriptor passes memory to another process by its descriptor, and terminates the owner: who holds it has to be charged.
 func (c *card) descriptor(ctx context.Context) check {
 	const subject = "passed descriptor"
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

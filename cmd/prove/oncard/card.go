@@ -65,7 +65,7 @@ func (c *card) end() {
 	for _, p := range c.started {
 		select {
 		case <-p.ended:
-		case <-ctx.Done(): // nothing ends a process that hangs in the driver
+		case <-ctx.Done(): // nothing terminates a process that hangs in the driver
 		}
 	}
 	c.started = nil

@@ -27,7 +27,7 @@ type check struct {
 	detail  string
 }
 
-// state is that of a row: it fails with any of its checks.
+// state is the state of a row: it fails with any of its checks.
 func state(checks []check) State {
 	found := NotRun
 	for _, c := range checks {
@@ -41,7 +41,7 @@ func state(checks []check) State {
 	return found
 }
 
-// verdict is a check whose sentence holds or not, with figures.
+// verdict is a check whose sentence is true or not, with figures.
 func verdict(subject string, holds bool, figures string, args ...any) check {
 	c := check{subject, Fails, fmt.Sprintf(figures, args...)}
 	if holds {
@@ -54,7 +54,7 @@ func notRun(subject, reason string, args ...any) check {
 	return check{subject, NotRun, fmt.Sprintf(reason, args...)}
 }
 
-// broken is a check that an error ended: of which nothing follows.
+// broken is a check that an error stopped: nothing follows from it.
 func broken(subject string, err error) check {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -134,7 +134,7 @@ func (c *card) try(ctx context.Context, t table) (states []State) {
 	return states
 }
 
-// runRow runs a row for its time, and ends its processes.
+// runRow runs a row for its time, and terminates its processes.
 func (c *card) runRow(ctx context.Context, r row) []check {
 	ctx, cancel := context.WithTimeout(ctx, c.rowLimit)
 	c.over = ctx.Done()

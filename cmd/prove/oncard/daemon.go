@@ -26,7 +26,7 @@ type served struct {
 	folder  string
 }
 
-// daemon starts an MPS daemon, tries its limits, and ends it. The compute mode stays as it is.
+// daemon starts an MPS daemon, tries its limits, and stops it. The compute mode stays as it is.
 func daemon(ctx context.Context, c *card) []check {
 	const subject = "daemon starts and answers"
 	s, err := c.startDaemon(ctx)
@@ -70,7 +70,7 @@ func (c *card) startDaemon(ctx context.Context) (s served, err error) {
 	return s, nil
 }
 
-// stop ends the daemon and its servers, also when the row's time is up.
+// stop stops the daemon and its servers, also when the row's time is up.
 func (s served) stop() {
 	if s.folder == "" {
 		return
@@ -80,7 +80,7 @@ func (s served) stop() {
 	cmd := exec.CommandContext(ctx, s.control.Program)
 	cmd.Env = append(s.environment(), "CUDA_MPS_PIPE_DIRECTORY="+s.control.PipeDirectory)
 	cmd.Stdin = strings.NewReader("quit -t 5\n")
-	_ = cmd.Run() // one that does not answer has ended
+	_ = cmd.Run() // one that does not answer has exited
 	_ = os.RemoveAll(s.folder)
 }
 
@@ -142,7 +142,7 @@ func (s served) evaded(ctx context.Context) check {
 	return verdict(subject, !isClient && err == nil, "it held %s, its limit of 256Mi notwithstanding", guard.FormatBytes(held))
 }
 
-// threads compares the multiprocessors of a client that may use a quarter with those of a process that may use all.
+// threads compares the multiprocessors of a client that may use a quarter with the ones of a process that may use all.
 func (s served) threads(ctx context.Context) check {
 	const subject = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 	var counts []int

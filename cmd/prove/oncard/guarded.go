@@ -29,7 +29,7 @@ const (
 	mostReaction = 5 * time.Second
 	beatPeriod   = 20 * time.Millisecond
 	listedAgain  = 100 * time.Millisecond
-	// terminationsLimit ends a series on a card whose contexts take long.
+	// terminationsLimit bounds a series on a card whose contexts take long.
 	terminationsLimit = 50 * time.Second
 )
 
@@ -99,7 +99,7 @@ func (p *pod) open(ctx context.Context, change func(*limits.Limits)) (err error)
 	return p.startGuard(ctx, program, found.UsedBytes-neighborHolds+hogSlice, change)
 }
 
-// alone waits until the device has no processes: NVML may list those of the row before for a moment.
+// alone waits until the device has no processes: NVML may list processes of the row before for a moment.
 func (c *card) alone(ctx context.Context) error {
 	for over := time.Now().Add(endLimit); ; {
 		seen, err := c.read(ctx)

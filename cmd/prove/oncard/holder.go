@@ -21,7 +21,7 @@ const HoldCommand = "hold"
 // about makes the purpose of the process plain to whoever lists processes.
 const about = "gpuslice-prove holds some memory of the GPU for a moment, to see what the driver reports. It frees all when it ends."
 
-// holding describes such a process. It ends when its standard input does, as it does with its parent.
+// holding describes such a process. It exits when its standard input is closed, as it is with its parent.
 type holding struct {
 	Device  int    `json:"device"`
 	Library string `json:"library"`
@@ -52,7 +52,7 @@ type answer struct {
 // socket is the descriptor of a process's end of a pair of sockets, where it has one.
 const socket = 3
 
-// Hold follows orders until its input ends.
+// Hold follows orders until its input is closed.
 func Hold(text string, in io.Reader, out io.Writer) int {
 	runtime.LockOSThread()
 	var h holding
@@ -83,7 +83,7 @@ func Hold(text string, in io.Reader, out io.Writer) int {
 	c, err := cuda.Open(h.Library, h.Device)
 	say(answer{}, err)
 	if err != nil {
-		select {} // until its input ends
+		select {} // until its input is closed
 	}
 	for o := range lines {
 		say(o.follow(c, lines))

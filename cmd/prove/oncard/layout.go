@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// layout is a folder that stands for a pod's /proc: cgroups and mounts of its processes are invented, since no kubelet made any.
+// layout is a folder in place of a pod's /proc: cgroups and mounts of its processes are invented, since no kubelet made any.
 // All else is the kernel's.
 type layout string
 

@@ -77,7 +77,7 @@ func (c *card) start(ctx context.Context, environment []string, files ...*os.Fil
 	return p, err
 }
 
-// environment is that of programs that use the device, and no other, without MPS.
+// environment is the environment of programs that use the device, and no other, without MPS.
 func (c *card) environment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "CUDA_MPS_") || strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=")
@@ -152,7 +152,7 @@ func (p *process) stop() {
 	}
 }
 
-// lives reports whether the process has not ended.
+// lives reports whether the process has not exited.
 func (p *process) lives() bool {
 	select {
 	case <-p.ended:
@@ -162,7 +162,7 @@ func (p *process) lives() bool {
 	}
 }
 
-// signaled returns the signal that ended the process; 0: none.
+// signaled returns the signal that terminated the process; 0: none.
 func (p *process) signaled() syscall.Signal {
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return status.Signal()

@@ -9,7 +9,7 @@ type row struct {
 	run      func(context.Context, *card) []check
 }
 
-// rows returns all of them, first those that most of the product rests on.
+// rows returns all of them, first the rows that most of the product rests on.
 func rows() []row {
 	return []row{
 		{1, "NVML's memory of a process is what it holds, and its context", reported},

@@ -132,7 +132,7 @@ func cpuTime(pid int) (sum time.Duration, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // the thread ended
+			continue // the thread exited
 		}
 		ran, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
 		if err != nil {

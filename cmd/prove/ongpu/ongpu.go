@@ -1,4 +1,4 @@
-// Package ongpu proves on the GPUs of each pool what holds a slice: it is verify --on-gpu.
+// Package ongpu proves on the GPUs of each pool what enforces a slice: it is verify --on-gpu.
 package ongpu
 
 import (
@@ -186,7 +186,7 @@ func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, 
 	return nil, last, false
 }
 
-// try goes past a slice of the pool in each way, and says what held it.
+// try goes past a slice of the pool in each way, and reports what stopped it.
 func (p prover) try(ctx context.Context, pool *pools.Pool) doctor.Finding {
 	where := "pool/" + pool.Name
 	labels, decision, ok := p.labels(pool)
@@ -256,7 +256,7 @@ func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]str
 // pollEvery is how often a pod is looked at.
 const pollEvery = 500 * time.Millisecond
 
-// awaitEnd waits until the program of the pod, as it was created, has ended.
+// awaitEnd waits until the program of the pod, as it was created, has terminated.
 func (p prover) awaitEnd(ctx context.Context, created *corev1.Pod) (*corev1.ContainerStateTerminated, error) {
 	waiting := "no container runs"
 	for {

@@ -85,7 +85,7 @@ func (r tried) String() string {
 	return fmt.Sprintf("%s (%s, driver %s)", r.Tier(), r.Taken.Format("2006-01-02"), r.Driver)
 }
 
-// leaks are the ways that nothing held.
+// leaks are the ways that nothing stopped.
 func (r tried) leaks() (ways []proof.Way) {
 	for _, a := range r.Attempts {
 		if a.Held == proof.Nothing || a.Held == proof.Unknown {

@@ -8,15 +8,15 @@ import (
 // Observed is the observation of one attempt. The amounts are of all its processes.
 type Observed struct {
 	SliceBytes, TargetBytes, ReachedBytes int64
-	// Passed is when more than the slice was held, Ended when the first process ended after that. The zero time: never.
+	// Passed is when more than the slice was held, Ended when the first process exited after that. The zero time: never.
 	Passed, Ended time.Time
-	// Signal ended that process; 0: none did.
+	// Signal terminated that process; 0: none did.
 	Signal int
 	// OutOfMemory and Unavailable are answers of the driver: no more memory, a device that takes no such client. Terminated: an
-	// MPS daemon ended the client. Failure is any other error.
+	// MPS daemon terminated the client. Failure is any other error.
 	OutOfMemory, Unavailable, Terminated bool
 	Failure                              string
-	// OutOfHostMemory reports whether the kernel ended a process of the container for want of memory of its own.
+	// OutOfHostMemory reports whether the kernel killed a process of the container for want of memory of its own.
 	OutOfHostMemory bool
 	// KillsUnknown reports whether that could not be read: a signal 9 may then be the kernel's.
 	KillsUnknown bool
@@ -64,7 +64,7 @@ func (o Observed) Attempt(w Way) Attempt {
 	return a
 }
 
-// Signals by which a guard ends a process.
+// Signals by which a guard terminates a process.
 const (
 	signalKill = 9
 	signalTerm = 15

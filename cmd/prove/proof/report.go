@@ -26,7 +26,7 @@ type Attempt struct {
 	Held Holder `json:"held,omitempty"`
 	// ReachedBytes is the most that the program held.
 	ReachedBytes int64 `json:"reachedBytes"`
-	// Reaction is the time from the passing of the slice to the program's end, where it was ended.
+	// Reaction is the time from the passing of the slice to the program's end, where it was terminated.
 	ReactionMilliseconds int64  `json:"reactionMilliseconds,omitempty"`
 	Detail               string `json:"detail,omitempty"`
 }
@@ -49,7 +49,7 @@ const (
 	Missing Reading = "missing"
 )
 
-// Proves reports whether each way that the tier promises to hold was tried, and was held at least as strongly.
+// Proves reports whether each way that the tier promises to stop was tried, and was stopped at least as strongly.
 func (r Report) Proves(tier string) bool { return len(r.Lacks(tier)) == 0 }
 
 // Lacks returns the ways that keep the report from proving the tier.
@@ -70,7 +70,7 @@ func (r Report) tried(w Way) bool {
 	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Way == w })
 }
 
-// held reports whether every attempt of the way ended so strongly, and there was one.
+// held reports whether every attempt of the way was stopped so strongly, and there was one.
 func (r Report) held(w Way, least int) bool {
 	for _, a := range r.Attempts {
 		if a.Way == w && (a.Held == "" || a.Held == Nothing || a.Held == Unknown || slices.Index(Holders(), a.Held) < least) {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Metrics are the webhook's figures, in a registry of their own. No label holds a tenant's text: values come from
+// Metrics are the webhook's figures, in a registry of their own. No label has a tenant's text: values come from
 // closed sets in code, or are names that cluster admins chose.
 type Metrics struct {
 	registry  *prometheus.Registry
@@ -117,7 +117,7 @@ func (m *Metrics) ExpectHandler(handler string) {
 	}
 }
 
-// WatchReadiness adds a condition of readiness: ready returns nil while it holds.
+// WatchReadiness adds a condition of readiness: ready returns nil while it is met.
 func (m *Metrics) WatchReadiness(check string, ready func() error) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gpuslice_ready",
 		Help: "1 while the replica meets this condition of readiness.", ConstLabels: prometheus.Labels{"check": check}},
@@ -148,9 +148,9 @@ func (m *Metrics) CountDecision(handler string, d policies.Decision) {
 // CountQuotaRequest counts one request for room in a quota.
 func (m *Metrics) CountQuotaRequest(d ledger.Decision) { m.quota.WithLabelValues(string(d)).Inc() }
 
-// Snapshot holds the figures of a snapshot.
+// Snapshot has the figures of a snapshot.
 type Snapshot struct {
-	Broken    map[string]bool // policies that cannot be used as they stand; true: an earlier version governs meanwhile
+	Broken    map[string]bool // policies that cannot be used as they are; true: an earlier version governs meanwhile
 	Conflicts int
 	Pools     []pools.Pool
 }

@@ -14,7 +14,7 @@ const (
 	maxWarnings = 10
 )
 
-// Warnings bounds the warnings in number and length. A long one becomes several lines, since the remedy stands at its end.
+// Warnings bounds the warnings in number and length. A long one becomes several lines, since the remedy is at its end.
 func Warnings(texts []string) []string {
 	var lines []string
 	for _, text := range texts {
