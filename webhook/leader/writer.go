@@ -22,7 +22,7 @@ type Writer[T any] struct {
 	Failed      string // what a failed write means, for the log
 	Log         logr.Logger
 
-	failing bool // a write of the last sync failed
+	failures int // in the last Sync
 }
 
 // Run writes until ctx is done.
@@ -31,27 +31,30 @@ func (w *Writer[T]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Sync compares once. The first failed write is logged, until a Sync has none; the next Sync repeats all that failed. A write over
+// Sync compares once. The next Sync repeats failed writes. One of them is logged whenever another number fails than before. A write over
 // an object that is gone, or that somebody changed meanwhile, is no failure.
 func (w *Writer[T]) Sync(ctx context.Context) {
 	differ, err := w.Differ()
 	if err != nil {
 		return
 	}
-	failures := 0
+	failures, failed, first := 0, "", error(nil)
 	for name, want := range differ {
 		err := w.writeOne(ctx, name, want)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil {
 			continue
 		}
-		if failures++; failures == 1 && !w.failing {
-			w.Log.Error(err, w.Failed, "object", w.Kind+" "+name, "want", want)
+		if failures++; failures == 1 {
+			failed, first = name, err
 		}
 		if failures == w.MaxFailures {
 			break
 		}
 	}
-	w.failing = failures > 0
+	if failures > 0 && failures != w.failures {
+		w.Log.Error(first, w.Failed, "object", w.Kind+" "+failed, "want", differ[failed], "failures", failures)
+	}
+	w.failures = failures
 }
 
 func (w *Writer[T]) writeOne(ctx context.Context, name string, want T) error {
