@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -248,24 +250,32 @@ func within(importPath, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
-func list(t *testing.T) []pkg {
-	t.Helper()
+// readPackages asks go list once for all tests.
+var readPackages = sync.OnceValues(func() (all []pkg, err error) {
 	cmd := exec.Command("go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", module+"/...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	var all []pkg
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
+})
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	all, err := readPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestTopLevel keeps the root readable: a newcomer finds each thing by the name of its folder.
