@@ -33,8 +33,9 @@ ARCH ?= $(shell go env GOARCH)
 image-files:
 	GOOS=linux GOARCH=$(ARCH) $(MAKE) build BIN=bin/linux/$(ARCH)
 	rm -rf bin/licenses
+	modules() { go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' "$$1"; }; \
 	(echo github.com/gpuslice/gpuslice "$(CURDIR)"; echo std "$$(go env GOROOT)"; \
-	  go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/... | sort -u) | \
+	  (GOOS=linux modules ./cmd/...; GOOS=windows modules ./cmd/gpuslice) | sort -u) | \
 	while read -r module folder; do \
 	  find "$$folder" -maxdepth 1 -type f \( -iname 'LICEN[CS]E*' -o -iname 'COPYING*' -o -iname 'NOTICE*' \) \
 	    -exec install -D -m 644 -t "bin/licenses/$$module" {} +; done
