@@ -79,8 +79,8 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of a command has its call, examples, its JSON, and a pointer to the one list of exit codes.
 func TestHelp(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"translate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"},
-		{"pools"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"translate"}, {"policy", "lint"},
+		{"policy", "show"}, {"policy", "test"}, {"pools"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {

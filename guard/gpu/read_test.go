@@ -167,17 +167,20 @@ func TestReadAfterDriverUpdate(t *testing.T) {
 
 // TestReadAfterDevicesWereCutOff: systemctl daemon-reload can take the devices from a running container (NVIDIA/nvidia-docker 1730).
 func TestReadAfterDevicesWereCutOff(t *testing.T) {
-	for name, c := range map[string]fakegpu.Config{
-		"later":        {Devices: 2, Fault: failing("UNKNOWN", "*")},
-		"at the start": {Fault: failing("UNKNOWN", "nvmlInit*")},
+	for name, c := range map[string]struct {
+		read bool // before that
+		cut  fakegpu.Config
+	}{
+		"later":        {true, fakegpu.Config{Devices: 2, Fault: failing("UNKNOWN", "*")}},
+		"at the start": {false, fakegpu.Config{Fault: failing("UNKNOWN", "nvmlInit*")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, fakegpu.Config{Devices: 2})
 			d := driver(t, Options{})
-			if name == "later" {
+			if c.read {
 				readDevices(t, d, 0)
 			}
-			n.configure(c)
+			n.configure(c.cut)
 			_, _ = d.Read(t.Context(), 0)
 			if err := d.Ended(); err != nil {
 				t.Errorf("at once: %v", err)
@@ -220,7 +223,8 @@ func TestReadInstanceThatDoesNotOpen(t *testing.T) {
 			c.On = map[int]fakegpu.Fault{1: mig}
 			n.configure(c)
 			d.foundAt = time.Time{}
-			if devices = readDevices(t, d, 0); len(devices) != 3 || slices.ContainsFunc(devices, func(d guard.Device) bool { return d.Fault != "" }) {
+			if devices = readDevices(t, d, 0); len(devices) != 3 ||
+				slices.ContainsFunc(devices, func(d guard.Device) bool { return d.Fault != "" }) {
 				t.Errorf("after it came back: %s", n.short(devices))
 			}
 		})

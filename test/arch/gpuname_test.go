@@ -68,7 +68,8 @@ func asksPrefix(file *ast.File) (found bool) {
 		if !ok || len(call.Args) != 2 {
 			return true
 		}
-		asks := slices.ContainsFunc([]string{"HasPrefix", "CutPrefix", "TrimPrefix", "Contains"}, func(name string) bool { return isIdent(call.Fun, name) })
+		asks := slices.ContainsFunc([]string{"HasPrefix", "CutPrefix", "TrimPrefix", "Contains"},
+			func(name string) bool { return isIdent(call.Fun, name) })
 		text := ""
 		found = found || asks && (isIdent(call.Args[1], "ResourcePrefix") || literal(call.Args[1], &text) && text == "nvidia.com/")
 		return true

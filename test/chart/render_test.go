@@ -333,7 +333,7 @@ func TestWrongValues(t *testing.T) {
 		t.Parallel()
 		h := newHelm(t, "")
 		for _, tt := range []struct{ name, set, want string }{
-			{"no image", "--set=replicas=3", "image.tag is not set, and this chart carries no version"},
+			{"no image", "--set=image.tag=", "image.tag is not set, and this chart carries no version"},
 			{"a misspelt key", "--set=replica=3", "additional properties 'replica' not allowed"},
 			{"a misspelt key further down", "--set=guard.memry=64Mi", "at '/guard': additional properties 'memry' not allowed"},
 			{"no replica", "--set=replicas=0", "at '/replicas': minimum"},
@@ -373,11 +373,7 @@ func TestWrongValues(t *testing.T) {
 			{"replicas that must stay", "--set=podDisruptionBudget.minAvailable=2", "write podDisruptionBudget.maxUnavailable"},
 			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
 		} {
-			args := []string{"template", release, chartFolder, tt.set}
-			if tt.name != "no image" {
-				args = append(args, version("v1"))
-			}
-			out, err := h.try(args...)
+			out, err := h.try("template", release, chartFolder, version("v1"), tt.set)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: want %q, got %v\n%s", tt.name, tt.want, err, out)
 			}

@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 func build(dir string) error {
 	for name, libc := range map[string]string{"guard": "1", "prove": "1", "exec": "0", "gpuslice": "0"} {
 		program := filepath.Join(dir, "gpuslice-"+strings.TrimPrefix(name, "gpuslice"))
-		cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", strings.TrimSuffix(program, "-"), "github.com/gpuslice/gpuslice/cmd/"+name)
+		cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", strings.TrimSuffix(program, "-"),
+			"github.com/gpuslice/gpuslice/cmd/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED="+libc, "CGO_CFLAGS=-Wno-deprecated-declarations")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, out)
@@ -54,7 +55,8 @@ func build(dir string) error {
 // healthy is a card on which each sentence holds that the simulated libraries know. Each process gets at most 2Gi, as a client of
 // an MPS daemon with that limit.
 func healthy() fakegpu.Config {
-	return fakegpu.Config{Driver: "615.10", Fault: fakegpu.Fault{Limits: true, Charged: 2 * fakegpu.GiB, CUDALimit: 2 * fakegpu.GiB, CUDALimitOf: "process"}}
+	return fakegpu.Config{Driver: "615.10",
+		Fault: fakegpu.Fault{Limits: true, Charged: 2 * fakegpu.GiB, CUDALimit: 2 * fakegpu.GiB, CUDALimitOf: "process"}}
 }
 
 // run runs rows on a card, and returns the state of each, what is written, and the exit code.

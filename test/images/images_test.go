@@ -148,7 +148,8 @@ func (b builder) checkSettings(t *testing.T, image, name, entrypoint string) {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}
 	}
-	if c.Labels["org.opencontainers.image.description"] == "" || !strings.HasPrefix(c.Labels["org.opencontainers.image.licenses"], "Apache-2.0") {
+	if c.Labels["org.opencontainers.image.description"] == "" ||
+		!strings.HasPrefix(c.Labels["org.opencontainers.image.licenses"], "Apache-2.0") {
 		t.Errorf("labels %v", c.Labels)
 	}
 }
@@ -189,7 +190,8 @@ func TestNoBuilder(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "make", "--directory=../..", "images", "BUILDER=gpuslice-has-no-such-builder")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "start Docker, or install podman or buildah") || strings.Contains(string(out), "go build") {
+	if err == nil || !strings.Contains(string(out), "start Docker, or install podman or buildah") ||
+		strings.Contains(string(out), "go build") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -51,7 +51,8 @@ func (l *lab) takeLease(t *testing.T) {
 			return err.Error()
 		}
 		now := metav1.NowMicro()
-		taken.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(15)), AcquireTime: &now, RenewTime: &now}
+		taken.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(15)), AcquireTime: &now,
+			RenewTime: &now}
 		if _, err := leases.Update(t.Context(), taken, metav1.UpdateOptions{}); err != nil { // it was renewed meanwhile
 			return err.Error()
 		}

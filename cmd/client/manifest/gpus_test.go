@@ -10,8 +10,9 @@ func TestNamesGPU(t *testing.T) {
 		kind, raw string
 		want      bool
 	}{
-		"a step of a task":             {"Task", `{"spec":{"steps":[{"computeResources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`, true},
-		"a device of a machine":        {"VirtualMachine", `{"spec":{"template":{"spec":{"domain":{"devices":{"gpus":[{"deviceName":"nvidia.com/GP102"}]}}}}}}`, true},
+		"a step of a task": {"Task", `{"spec":{"steps":[{"computeResources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`, true},
+		"a device of a machine": {"VirtualMachine",
+			`{"spec":{"template":{"spec":{"domain":{"devices":{"gpus":[{"deviceName":"nvidia.com/GP102"}]}}}}}}`, true},
 		"an instance":                  {"Engine", `{"spec":{"resources":{"requests":{"nvidia.com/mig-1g.10gb":"1"}}}}`, true},
 		"another system's":             {"Engine", `{"spec":{"resources":{"limits":{"k8s.amazonaws.com/vgpu":"1"}}}}`, true},
 		"memory alone":                 {"Task", `{"spec":{"steps":[{"computeResources":{"limits":{"memory":"1Gi"}}}]}}`, false},

@@ -83,7 +83,8 @@ func TestExceedsAll(t *testing.T) {
 func TestCarriedConfigs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, paths string }{
-		{"config:\n  map:\n    a: |-\n      version: v1\n      sharing: {}\n    b: |-\n      version: v1\n      flags: {}\n", "config.map.a config.map.b"},
+		{"config:\n  map:\n    a: |-\n      version: v1\n      sharing: {}\n    b: |-\n      version: v1\n      flags: {}\n",
+			"config.map.a config.map.b"},
 		{"migStrategy: mixed\nconfig:\n  map:\n    a: |-\n      version: v1\n      flags: {}\n", "config.map.a"},
 		{"devicePlugin:\n  config:\n    data:\n      any: |-\n        version: v1\n        sharing: {}\n" +
 			"migManager:\n  config:\n    data:\n      config.yaml: |-\n        version: v1\n        mig-configs: {}\n",

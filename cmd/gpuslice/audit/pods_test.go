@@ -85,7 +85,8 @@ func TestPodsKeepLittle(t *testing.T) {
 	if err := a.addPods(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"one": "unchanged no slice requested", "two": "denied quota", "plain": "unchanged no GPU requested", "bad": "denied request"}
+	want := map[string]string{
+		"one": "unchanged no slice requested", "two": "denied quota", "plain": "unchanged no GPU requested", "bad": "denied request"}
 	got := outcomes(a)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -134,10 +135,11 @@ func TestOddPods(t *testing.T) {
 	many := `,"env":[` + strings.TrimSuffix(strings.Repeat(`{"name":"VARIABLE"},`, 20_001), ",") + "]"
 	const large = "error the pod is too large: the pod has more than 20000 objects and lists; denied if it uses a GPU"
 	for name, tt := range map[string]struct{ labels, container, want string }{
-		"large":          {container: many, want: large},
-		"large-gpu":      {container: many + `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`, want: "denied size"},
-		"large-init-gpu": {container: `}],"initContainers":[{"name":"b"` + many + `,"resources":{"requests":{"nvidia.com/mig-1g.5gb":"1"}}`, want: "denied size"},
-		"large-label":    {container: many, labels: `"gpuslice.dev/memory":"4Gi"`, want: "denied size"},
+		"large":     {container: many, want: large},
+		"large-gpu": {container: many + `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`, want: "denied size"},
+		"large-init-gpu": {container: `}],"initContainers":[{"name":"b"` + many + `,"resources":{"requests":{"nvidia.com/mig-1g.5gb":"1"}}`,
+			want: "denied size"},
+		"large-label": {container: many, labels: `"gpuslice.dev/memory":"4Gi"`, want: "denied size"},
 		"large-lookalike": {container: many + `,"command":["nvidia.com/gpu"],"resources":{"limits":{"cpu":"1"},"x":{"nvidia.com/gpu":"1"}}`,
 			labels: `"x":"gpuslice.dev/memory"`, want: large},
 		"costly":     {container: `,"resources":{"limits":{"cpu":"1e9999999"}}`, want: "error "},

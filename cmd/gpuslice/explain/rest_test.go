@@ -68,7 +68,8 @@ func TestDenialsOfWorkloadsAtRest(t *testing.T) {
 
 func TestMisspeltLabels(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "team-a", Labels: map[string]string{"gpuslice.dev/memroy": "4Gi"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "team-a",
+		Labels: map[string]string{"gpuslice.dev/memroy": "4Gi"}}}
 	for _, f := range []*facts{
 		{subject: subject{"pod", "team-a", "web-1"}, found: true, pod: pod},
 		{subject: subject{"deployment", "team-a", "web"}, found: true, pods: []*corev1.Pod{pod, pod}},

@@ -33,7 +33,8 @@ func dividable(t *testing.T) string {
 			name := fmt.Sprintf("%s-%d", p.Name, i)
 			labels := map[string]string{"nvidia.com/gpu.product": p.Product, "nvidia.com/device-plugin.config": "any"}
 			f.Nodes = append(f.Nodes,
-				inventory.Node{Name: name, Labels: labels, GPUs: inventory.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
+				inventory.Node{Name: name, Labels: labels,
+					GPUs:        inventory.GPUs{Product: p.Product, Count: 1, Memory: p.DeviceMemory, MIG: p.Name == "a100"},
 					Allocatable: inventory.Resources{"cpu": 64000, "memory": 256 << 30, "pods": 110, "nvidia.com/gpu": 1},
 					Offers:      []inventory.Offer{{Pool: p.Name, Units: 1}}})
 			f.Pods = append(f.Pods,

@@ -134,7 +134,8 @@ func TestHashedSnapshot(t *testing.T) {
 	serveFleet(t, commandline.World{Folders: []string{folder}})
 	for flag, want := range map[string]string{"": "exit 0", "--hash-names": "exit 0: pods of namespace x"} {
 		var out, errs bytes.Buffer
-		code := program.Run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag), commandline.StreamsTo(&out, &errs))
+		code := program.Run(t.Context(), strings.Fields("gpuslice snapshot --usage=false -o fleet.json.gz "+flag),
+			commandline.StreamsTo(&out, &errs))
 		if got := fmt.Sprintf("exit %d: %s", code, errs.String()); !strings.HasPrefix(got, want) ||
 			flag == "" && strings.Contains(got, "left out") {
 			t.Errorf("%q: %s", flag, got)

@@ -68,7 +68,8 @@ func TestImage(t *testing.T) {
 		if err := json.Unmarshal(blob(index.Manifests[0]), &manifest); err != nil || len(manifest.Layers) != 1 {
 			t.Fatalf("%+v (%v)", manifest, err)
 		}
-		if config := string(blob(manifest.Config)); !strings.Contains(config, `"Entrypoint":["/bin/app"]`) || !strings.Contains(config, `"User":"7:7"`) {
+		if config := string(blob(manifest.Config)); !strings.Contains(config, `"Entrypoint":["/bin/app"]`) ||
+			!strings.Contains(config, `"User":"7:7"`) {
 			t.Error(config)
 		}
 		if diff := cmp.Diff(map[string]string{"bin/app": "program"}, unpack(t, blob(manifest.Layers[0]))); diff != "" {

@@ -56,7 +56,8 @@ func generated(seed uint64, nodes int) *inventory.Fleet {
 	}
 	for i := range min(nodes/20, 200) {
 		f.Pods = append(f.Pods,
-			inventory.Pod{Namespace: "team-vision", Name: fmt.Sprintf("sweep-%d", i), Phase: "Pending", Created: at.Add(-time.Duration(i) * time.Minute),
+			inventory.Pod{Namespace: "team-vision", Name: fmt.Sprintf("sweep-%d", i), Phase: "Pending",
+				Created: at.Add(-time.Duration(i) * time.Minute),
 				Slices:  []inventory.Slice{{Container: "main", Memory: 40 << 10, Resource: "nvidia.com/gpu"}},
 				Waiting: "0/120 nodes are available: 100 Insufficient nvidia.com/gpu, 20 node(s) had untolerated taint(s)."})
 	}
@@ -91,7 +92,8 @@ func addPods(f *inventory.Fleet, r *rand.Rand, node string, o inventory.Offer) {
 			Strategy: p.Strategy, Tier: api.TierGuard, Observed: api.TierGuard}
 		if r.IntN(4) > 0 {
 			peak := size * int64(r.IntN(101)) / 100
-			s.Usage = []inventory.Usage{{Device: fmt.Sprintf("GPU-%s-%d", node, unit*8/o.Units), UsedBytes: peak << 20 * 9 / 10, PeakBytes: peak << 20}}
+			device := fmt.Sprintf("GPU-%s-%d", node, unit*8/o.Units)
+			s.Usage = []inventory.Usage{{Device: device, UsedBytes: peak << 20 * 9 / 10, PeakBytes: peak << 20}}
 		}
 		if p.Strategy != "exclusive" || r.IntN(2) == 0 {
 			pod.Slices = []inventory.Slice{s}

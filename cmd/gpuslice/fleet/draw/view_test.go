@@ -72,8 +72,8 @@ func TestSums(t *testing.T) {
 // TestWants: of a pod that waits, GPUs are listed, and no network cards; what a pool offers is a GPU.
 func TestWants(t *testing.T) {
 	b := &builder{fleet: &inventory.Fleet{Pools: []inventory.Pool{{Resource: "nvidia.com/special"}}}}
-	got := b.wants(&inventory.Pod{Requests: inventory.Resources{"cpu": 8000, "nvidia.com/gpu": 2, "nvidia.com/hostdev": 8, "nvidia.com/gpumem": 4000,
-		"nvidia.com/special": 1}})
+	got := b.wants(&inventory.Pod{Requests: inventory.Resources{
+		"cpu": 8000, "nvidia.com/gpu": 2, "nvidia.com/hostdev": 8, "nvidia.com/gpumem": 4000, "nvidia.com/special": 1}})
 	if want := "2 of nvidia.com/gpu, 1 of nvidia.com/special"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

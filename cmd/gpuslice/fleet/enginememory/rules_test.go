@@ -15,6 +15,9 @@ func run() enginememory.Run {
 	return enginememory.Run{Engine: "vllm", Context: 8192, Concurrency: 16, TensorParallel: 1}
 }
 
+// small is a model without rules of its own.
+const small = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000`
+
 func estimate(t *testing.T, config string, r enginememory.Run) *enginememory.Estimate {
 	t.Helper()
 	e, err := enginememory.New([]byte("{"+config+"}"), enginememory.Stored{}, r)
@@ -25,31 +28,33 @@ func estimate(t *testing.T, config string, r enginememory.Run) *enginememory.Est
 }
 
 func TestUnknownAttention(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000`
 	for _, c := range []struct{ name, config, reason string }{
-		{"a field that no rule reads", dense + `,"rwkv_head_size":64`, "no rule is known for the field rwkv_head_size"},
-		{"a cache that is compressed", dense + `,"compress_ratios":[4,4]`, "the field compress_ratios"},
-		{"sparse attention", dense + `,"sparse_attention_config":{"block":64}`, "the field sparse_attention_config"},
-		{"cross-attention", dense + `,"cross_attention_layers":[3]`, "the field cross_attention_layers"},
-		{"a kind of layer", dense + `,"layer_types":["full_attention","spiral_attention"]`, `layers of kind "spiral_attention"`},
-		{"too few kinds", dense + `,"layer_types":["full_attention"]`, "4 layers, and the kinds of 1"},
-		{"two widths", dense + `,"v_head_dim":64`, "keys of 128 and values of 64"},
-		{"an encoder with a decoder", dense + `,"is_encoder_decoder":true`, "an encoder and a decoder"},
-		{"an encoder", dense + `,"model_type":"bert"`, "type bert has no KV cache"},
+		{"a field that no rule reads", small + `,"rwkv_head_size":64`, "no rule is known for the field rwkv_head_size"},
+		{"a cache that is compressed", small + `,"compress_ratios":[4,4]`, "the field compress_ratios"},
+		{"sparse attention", small + `,"sparse_attention_config":{"block":64}`, "the field sparse_attention_config"},
+		{"cross-attention", small + `,"cross_attention_layers":[3]`, "the field cross_attention_layers"},
+		{"a kind of layer", small + `,"layer_types":["full_attention","spiral_attention"]`, `layers of kind "spiral_attention"`},
+		{"too few kinds", small + `,"layer_types":["full_attention"]`, "4 layers, and the kinds of 1"},
+		{"two widths", small + `,"v_head_dim":64`, "keys of 128 and values of 64"},
+		{"an encoder with a decoder", small + `,"is_encoder_decoder":true`, "an encoder and a decoder"},
+		{"an encoder", small + `,"model_type":"bert"`, "type bert has no KV cache"},
 		{"no heads", `"hidden_size":1024,"num_hidden_layers":4`, "no number of attention heads"},
 		{"no layers", `"hidden_size":1024`, "no num_hidden_layers"},
-		{"a layer of eight that has attention (Ling 2.5)", dense + `,"model_type":"bailing_hybrid","kv_lora_rank":512,"qk_rope_head_dim":64,"layer_group_size":8`,
+		{"a layer of eight that has attention (Ling 2.5)",
+			small + `,"model_type":"bailing_hybrid","kv_lora_rank":512,"qk_rope_head_dim":64,"layer_group_size":8`,
 			"the field layer_group_size"},
-		{"a state in half of the layers (Phi-4-mini-flash)", dense + `,"mamba_d_state":16,"mamba_expand":2,"mb_per_layer":2`, "the field mb_per_layer"},
-		{"a state beside attention in each layer (Falcon-H1)", dense + `,"attention_in_multiplier":1.5,"mamba_d_ssm":3072,"mamba_d_state":256`,
+		{"a state in half of the layers (Phi-4-mini-flash)", small + `,"mamba_d_state":16,"mamba_expand":2,"mb_per_layer":2`,
+			"the field mb_per_layer"},
+		{"a state beside attention in each layer (Falcon-H1)", small + `,"attention_in_multiplier":1.5,"mamba_d_ssm":3072,"mamba_d_state":256`,
 			"the field mamba_d_ssm"},
-		{"states without a rule for their layers", dense + `,"mamba_d_state":256`, "mamba_d_state describes states"},
-		{"layers that are run again and again (Huginn)", dense + `,"mean_recurrence":32,"n_layers_in_recurrent_block":4`, "the field mean_recurrence"},
-		{"a loop (IQuest-Coder)", dense + `,"loop_num":2,"loop_window_size":64`, "the field loop_num"},
-		{"shared layers (Zamba2)", dense + `,"hybrid_layer_ids":[1,3],"num_mem_blocks":2`, "the field hybrid_layer_ids"},
-		{"windows under another name (MiMo-V2)", dense + `,"hybrid_layer_pattern":[0,1],"swa_head_dim":192`, "the field hybrid_layer_pattern"},
-		{"too many passes", dense + `,"total_ut_steps":100000`, "total_ut_steps is 100000"},
-		{"more heads of keys", dense + `,"num_key_value_heads":16`, "8 attention heads, and 16"},
+		{"states without a rule for their layers", small + `,"mamba_d_state":256`, "mamba_d_state describes states"},
+		{"layers that are run again and again (Huginn)", small + `,"mean_recurrence":32,"n_layers_in_recurrent_block":4`,
+			"the field mean_recurrence"},
+		{"a loop (IQuest-Coder)", small + `,"loop_num":2,"loop_window_size":64`, "the field loop_num"},
+		{"shared layers (Zamba2)", small + `,"hybrid_layer_ids":[1,3],"num_mem_blocks":2`, "the field hybrid_layer_ids"},
+		{"windows under another name (MiMo-V2)", small + `,"hybrid_layer_pattern":[0,1],"swa_head_dim":192`, "the field hybrid_layer_pattern"},
+		{"too many passes", small + `,"total_ut_steps":100000`, "total_ut_steps is 100000"},
+		{"more heads of keys", small + `,"num_key_value_heads":16`, "8 attention heads, and 16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := estimate(t, c.config, run())
@@ -64,7 +69,7 @@ func TestUnknownAttention(t *testing.T) {
 }
 
 func TestKVBytesPerToken(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16"`
+	const dense = small + `,"torch_dtype":"bfloat16"`
 	for _, c := range []struct {
 		name, config string
 		gpus         int
@@ -72,7 +77,8 @@ func TestKVBytesPerToken(t *testing.T) {
 		want         int64
 	}{
 		{"four passes, each with a cache (Ouro)", dense + `,"total_ut_steps":4`, 1, "", 4 * 4 * 2 * 8 * 128 * 2},
-		{"query heads that differ by layer (Laguna)", dense + `,"num_key_value_heads":2,"head_dim":128,"num_attention_heads_per_layer":[8,16,16,8]`, 1, "", 4 * 2 * 2 * 128 * 2},
+		{"query heads that differ by layer (Laguna)",
+			dense + `,"num_key_value_heads":2,"head_dim":128,"num_attention_heads_per_layer":[8,16,16,8]`, 1, "", 4 * 2 * 2 * 128 * 2},
 		{"as many as attention heads", dense, 1, "", 4 * 2 * 8 * 128 * 2},
 		{"grouped", dense + `,"num_key_value_heads":2`, 1, "", 4 * 2 * 2 * 128 * 2},
 		{"fewer heads than GPUs", dense + `,"num_key_value_heads":2`, 4, "", 4 * 2 * 1 * 128 * 2},
@@ -109,7 +115,7 @@ func deref(n *int64) int64 {
 
 func TestQuantizations(t *testing.T) {
 	const layer, layers, fixed = 4*1024*1024 + 3*1024*4096, 4, 2 * 32000 * 1024 // values
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16","tie_word_embeddings":false`
+	const dense = small + `,"torch_dtype":"bfloat16","tie_word_embeddings":false`
 	for _, c := range []struct {
 		name, config string
 		bits         float64 // of a value of a layer
@@ -120,7 +126,8 @@ func TestQuantizations(t *testing.T) {
 		{"gptq by columns", `{"quant_method":"gptq","bits":8,"group_size":-1}`, 8},
 		{"bitsandbytes", `{"quant_method":"bitsandbytes","load_in_4bit":true}`, 4 + 8.0/64},
 		{"bitsandbytes, 8 bits", `{"quant_method":"bitsandbytes","load_in_8bit":true}`, 8},
-		{"compressed-tensors", `{"quant_method":"compressed-tensors","config_groups":{"a":{"targets":["Linear"],"weights":{"num_bits":4,"type":"int","group_size":32,"symmetric":true}}},"ignore":["lm_head"]}`, 4 + 16.0/32},
+		{"compressed-tensors", `{"quant_method":"compressed-tensors","config_groups":{"a":{"targets":["Linear"],` +
+			`"weights":{"num_bits":4,"type":"int","group_size":32,"symmetric":true}}},"ignore":["lm_head"]}`, 4 + 16.0/32},
 		{"modelopt", `{"quant_method":"modelopt","quant_algo":"NVFP4","ignore":["lm_head"]}`, 4 + 8.0/16},
 		{"all layers left out", `{"quant_method":"fp8","ignored_layers":["re:.*layers.*"]}`, 16},
 		{"names left out", `{"quant_method":"fp8","modules_to_not_convert":["model.layers.0","model.layers.1.self_attn","model.layers.1.mlp","model.layers.2.*","self_attn","mlp"]}`, 16},
@@ -333,7 +340,7 @@ func TestFieldsThatChangeNothing(t *testing.T) {
 
 // TestWrongTypes returns an error for a number that is written as something else.
 func TestWrongTypes(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"num_key_value_heads":`
+	const dense = small + `,"num_key_value_heads":`
 	for _, value := range []string{`"8"`, `-8`, `true`, `2.5`} {
 		if _, err := enginememory.New([]byte("{"+dense+value+"}"), enginememory.Stored{}, run()); err == nil ||
 			!strings.Contains(err.Error(), "num_key_value_heads is") {
@@ -393,10 +400,11 @@ func TestKVFlags(t *testing.T) {
 
 // TestUnreadFields: a field that no rule reads is beside the point by its name, or it is named.
 func TestUnreadFields(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16"`
+	const dense = small + `,"torch_dtype":"bfloat16"`
 	for _, c := range []struct{ name, config, named string }{
-		{"positions, norms, tokens, routers, scales", `,"rope_theta":1e6,"partial_rotary_factor":0.5,"rms_norm_eps":1e-6,"use_qk_norm":true,"image_token_index":7,` +
-			`"router_dtype":"fp32","attention_in_multiplier":1.5,"activation_situ_linear_beta":25,"add_swa_attention_sink_bias":true`, ""},
+		{"positions, norms, tokens, routers, scales",
+			`,"rope_theta":1e6,"partial_rotary_factor":0.5,"rms_norm_eps":1e-6,"use_qk_norm":true,"image_token_index":7,` +
+				`"router_dtype":"fp32","attention_in_multiplier":1.5,"activation_situ_linear_beta":25,"add_swa_attention_sink_bias":true`, ""},
 		{"what a class writes of generation", `,"id2label":{"0":"a"},"num_beams":1,"top_p":1.0,"chunk_size_feed_forward":0,"lm_head":true`, ""},
 		{"fields that are switched off", `,"recurrent_blocks":0,"use_hybrid":false,"loop_num":null,"swa_layers":[]`, ""},
 		{"predictors of further tokens", `,"mtp_transformer_layers":1`, "mtp_transformer_layers"},
@@ -408,7 +416,8 @@ func TestUnreadFields(t *testing.T) {
 				t.Fatalf("%v bytes a token (%s)", deref(e.KVBytesPerToken), e.Unknown)
 			}
 			all := strings.Join(e.Assumed, "; ")
-			if want := "no rule reads " + c.named + ": "; strings.Contains(all, want) != (c.named != "") || strings.Contains(all, "no rule reads") != (c.named != "") {
+			if want := "no rule reads " + c.named + ": "; strings.Contains(all, want) != (c.named != "") ||
+				strings.Contains(all, "no rule reads") != (c.named != "") {
 				t.Errorf("assumed: %s, want %q", all, c.named)
 			}
 		})
@@ -422,10 +431,11 @@ func TestUnreadFields(t *testing.T) {
 
 // TestUnreadableParts: a value that cannot be read leaves unknown what depends on it, and nothing else.
 func TestUnreadableParts(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,"torch_dtype":"bfloat16"`
+	const dense = small + `,"torch_dtype":"bfloat16"`
 	for _, c := range []struct{ name, config, unknown string }{
 		{"an encoder", `,"vision_config":{"depth":2.5,"hidden_size":64}`, "the encoder in vision_config: depth is 2.5"},
-		{"an encoder with its sizes elsewhere (DeepSeek-OCR)", `,"vision_config":{"mlp_ratio":3.7362,"width":{"sam_vit_b":{"layers":12,"width":768}}}`,
+		{"an encoder with its sizes elsewhere (DeepSeek-OCR)",
+			`,"vision_config":{"mlp_ratio":3.7362,"width":{"sam_vit_b":{"layers":12,"width":768}}}`,
 			"the size of the encoder in vision_config"},
 		{"experts", `,"num_experts":8,"moe_intermediate_size":2.5`, "moe_intermediate_size is 2.5"},
 		{"a quantization", `,"quantization_config":{"quant_method":"awq","bits":4.5}`, "quantization_config: bits is 4.5"},
@@ -448,7 +458,8 @@ func TestEncoders(t *testing.T) {
 	for _, name := range []string{"vit_config", "image_encoder", "speech_config"} {
 		e := estimate(t, text+`,"`+name+`":`+encoder+`,"adapter_config":{"hidden_size":1152}`, r)
 		if deref(e.WeightsBytes) != deref(usual.WeightsBytes) || deref(e.WeightsBytes)-deref(without.WeightsBytes) < 800<<20 {
-			t.Errorf("%s: %d bytes, %d under vision_config, %d without", name, deref(e.WeightsBytes), deref(usual.WeightsBytes), deref(without.WeightsBytes))
+			t.Errorf("%s: %d bytes, %d under vision_config, %d without", name, deref(e.WeightsBytes), deref(usual.WeightsBytes),
+				deref(without.WeightsBytes))
 		}
 	}
 }

@@ -458,7 +458,8 @@ func TestPlanSamples(t *testing.T) {
 	}
 	from, csv := filepath.Join(dir, "fleet.json.gz"), filepath.Join(dir, "samples.csv")
 	var b bytes.Buffer
-	if err := errors.Join(inventory.Write(&b, f), os.WriteFile(from, b.Bytes(), 0o600), os.WriteFile(csv, []byte(samples), 0o600)); err != nil {
+	if err := errors.Join(inventory.Write(&b, f), os.WriteFile(from, b.Bytes(), 0o600),
+		os.WriteFile(csv, []byte(samples), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, question := range []string{"--sizes recommended", "--what-if sizes=recommended"} {

@@ -172,7 +172,8 @@ func TestManyLargePods(t *testing.T) {
 
 // TestOthers: what is named like NVIDIA's resources and is no GPU of a pool is noted; GPUs, and what a pool offers, are not.
 func TestOthers(t *testing.T) {
-	r := &reader{out: inventory.New(time.Time{}), err: io.Discard, others: map[string]*others{}, pools: []pools.Pool{{Resource: "nvidia.com/special"}}}
+	r := &reader{out: inventory.New(time.Time{}), err: io.Discard, others: map[string]*others{},
+		pools: []pools.Pool{{Resource: "nvidia.com/special"}}}
 	for _, name := range []string{"cpu", "example.com/gpu", "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb",
 		"nvidia.com/special", "nvidia.com/hostdev", "nvidia.com/gpumem"} {
 		r.countOther(name, func(o *others) { o.nodes++ })

@@ -47,8 +47,8 @@ func TestRead(t *testing.T) {
 	with(f, inventory.Pod{Node: "b", Phase: corev1.PodRunning}, "nvidia.com/gpu.shared", 1)
 	with(f, inventory.Pod{Node: "c", Phase: corev1.PodRunning}, "nvidia.com/mig-1g.10gb", 1)
 	with(f, inventory.Pod{Phase: corev1.PodPending, NodeSelector: map[string]string{"zone": "a"}}, "nvidia.com/gpu", 1)
-	with(f, inventory.Pod{Node: "b", Phase: corev1.PodRunning, Slices: []inventory.Slice{{Pool: "shared", Memory: 8192, Strategy: "time-slicing"}}},
-		"nvidia.com/gpu.shared", 1)
+	with(f, inventory.Pod{Node: "b", Phase: corev1.PodRunning,
+		Slices: []inventory.Slice{{Pool: "shared", Memory: 8192, Strategy: "time-slicing"}}}, "nvidia.com/gpu.shared", 1)
 	with(f, inventory.Pod{Phase: corev1.PodSucceeded}, "nvidia.com/gpu", 1)
 	with(f, inventory.Pod{Phase: corev1.PodRunning}, "nvidia.com/none", 0)
 	got, notes := Read(f, Options{Sizes: Requested, Peak: Max})
