@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/observe"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
@@ -84,13 +84,13 @@ func (r *Recorder) newSession(pods cache.Store, used func(string, string) (int64
 }
 
 func (s *session) run(ctx context.Context) {
-	leader.Every(ctx, lookPeriod, func(ctx context.Context) {
+	for range ticks.Every(ctx, lookPeriod) {
 		now := s.Now()
 		s.look(now)
 		if len(s.tables) > 1 || now.Sub(s.written) >= writePeriod {
 			s.writeAndLog(ctx, now)
 		}
-	})
+	}
 	s.writeAndLog(context.WithoutCancel(ctx), s.Now()) // the next leader goes on with it
 }
 

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/accounting"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/leader/days"
 	"github.com/gpuslice/gpuslice/webhook/leader/podcache"
 )
@@ -91,13 +91,13 @@ func (s *session) now() Second { return SecondOf(s.Now()) }
 
 func (s *session) run(ctx context.Context) {
 	var pruned time.Time
-	leader.Every(ctx, period, func(ctx context.Context) {
+	for range ticks.Every(ctx, period) {
 		if now := s.Now(); now.Sub(pruned) >= prunePeriod {
 			s.prune(ctx)
 			pruned = now
 		}
 		s.countAndLog(ctx)
-	})
+	}
 	s.countAndLog(context.WithoutCancel(ctx)) // or the next leader could not know the end of pods that went meanwhile
 }
 
