@@ -185,56 +185,68 @@ func (r *rangeReader) text() (string, error) {
 // series reads {"metric": {...}, "values": [[seconds, "value"], ...]}, in any order.
 func (r *rangeReader) series() error {
 	var use take
-	var early jsontext.Value
+	var early func() error // reads samples that stand before their metric
 	err := r.each('{', func(name string) (err error) {
 		switch name {
 		case "metric":
 			use, err = r.user()
 			return err
 		case "value", "values":
+			if use != nil {
+				return r.samples(name, use)
+			}
 			if early != nil {
 				return errors.New("a series with samples twice before its metric")
 			}
-			value, err := r.ReadValue()
-			if err == nil && use != nil {
-				return samples(value, use)
-			}
-			early = value.Clone()
+			text, err := r.ReadValue()
+			kept := rangeReader{Decoder: jsontext.NewDecoder(bytes.NewReader(text.Clone()))}
+			early = func() error { return kept.samples(name, use) }
 			return err
 		}
 		return r.SkipValue()
 	})
+	switch {
+	case err != nil:
+		return err
+	case use == nil:
+		return errors.New("a series without metric")
+	case early != nil:
+		return early()
+	}
+	return nil
+}
+
+// samples calls use for the [seconds, "value"] of "value", or for each of a list of them.
+func (r *rangeReader) samples(name string, use take) error {
+	if name == "value" {
+		return r.sample(use)
+	}
+	if open, err := r.ReadToken(); err != nil || open.Kind() != '[' {
+		return cmp.Or(err, errors.New(`the samples are no list of [seconds, "value"]`))
+	}
+	for r.PeekKind() != ']' { // all within one budget: a series has no more than maxValue
+		if err := r.sample(use); err != nil {
+			return err
+		}
+	}
+	_, err := r.ReadToken()
+	return err
+}
+
+func (r *rangeReader) sample(use take) error {
+	text, err := r.ReadValue()
 	if err != nil {
 		return err
 	}
-	if use == nil {
-		return errors.New("a series without metric")
+	if comma := bytes.IndexByte(text, ','); text.Kind() == '[' && comma > 0 {
+		at, wrong := parseNumber(bytes.TrimSpace(text[1:comma]))
+		v, err := parseNumber(bytes.Trim(bytes.TrimSpace(text[comma+1:len(text)-1]), `"`))
+		if wrong == nil && (err == nil || errors.Is(err, strconv.ErrRange)) {
+			use(at, v)
+			return nil
+		}
 	}
-	return samples(early, use)
-}
-
-// samples calls use for each [seconds, "value"] of JSON that is one, or a list of them.
-func samples(text jsontext.Value, use take) error {
-	for len(text) > 0 {
-		end := bytes.IndexByte(text, ']')
-		if end < 0 {
-			return fmt.Errorf("the samples %.60s are no list of [seconds, \"value\"]", text)
-		}
-		begin := bytes.LastIndexByte(text[:end], '[')
-		pair := text[begin+1 : end]
-		text = text[end+1:]
-		if begin < 0 && len(bytes.TrimSpace(pair)) == 0 {
-			continue // the end of the list
-		}
-		seconds, value, _ := bytes.Cut(pair, []byte{','})
-		at, wrong := parseNumber(bytes.TrimSpace(seconds))
-		v, err := parseNumber(bytes.Trim(bytes.TrimSpace(value), `"`))
-		if wrong != nil || err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fmt.Errorf("the sample %.60s is not [seconds, \"value\"]", pair)
-		}
-		use(at, v)
-	}
-	return nil
+	return fmt.Errorf("the sample %.60s is not [seconds, \"value\"]", text)
 }
 
 // parseNumber is strconv.ParseFloat, faster for whole numbers, which most are.

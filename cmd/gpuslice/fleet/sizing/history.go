@@ -102,11 +102,14 @@ func slotsOf(hours []hour) (n int) {
 // Peak is the highest sample in MiB.
 func (h *History) Peak() float64 { return peakOf(h.hours) }
 
-func peakOf(hours []hour) (peak float64) {
+func peakOf(hours []hour) float64 {
+	var peak float32
 	for _, o := range hours {
-		peak = max(peak, float64(o.peak))
+		if o.peak > peak { // no NaN, which makes max slow
+			peak = o.peak
+		}
 	}
-	return peak
+	return float64(peak)
 }
 
 // starts is how often a container of the workload is known to have started.
@@ -149,7 +152,8 @@ func (h *History) Split(observed, following, least float64) (Pair, bool) {
 }
 
 // observed are the peaks of the hours with samples, in their order.
-func (h *History) observed() (peaks []float64) {
+func (h *History) observed() []float64 {
+	peaks := make([]float64, 0, len(h.hours))
 	for _, o := range h.hours {
 		if o.slots != 0 {
 			peaks = append(peaks, float64(o.peak))

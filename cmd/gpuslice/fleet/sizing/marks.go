@@ -161,7 +161,8 @@ func (h *History) peaksAtStart() bool {
 
 // twoModes reports whether the peaks fall into two parts with nothing between them for a fifth of the peak.
 func twoModes(peaks []float64) bool {
-	sorted := slices.Sorted(slices.Values(peaks))
+	sorted := slices.Clone(peaks)
+	slices.Sort(sorted)
 	edge := max(len(sorted)/20, 1)
 	for i := edge; i <= len(sorted)-edge; i++ {
 		if sorted[i]-sorted[i-1] > 0.2*sorted[len(sorted)-1] {
@@ -173,6 +174,12 @@ func twoModes(peaks []float64) bool {
 
 // flat reports whether all observed hours have the same peak, as those of a process have that takes its memory when it starts.
 func (h *History) flat() bool {
-	peaks := h.observed()
-	return len(peaks) > 0 && slices.Min(peaks) >= (1-flatRange)*slices.Max(peaks)
+	peak, seen := h.Peak(), false
+	for _, o := range h.hours {
+		if o.slots != 0 && float64(o.peak) < (1-flatRange)*peak {
+			return false
+		}
+		seen = seen || o.slots != 0
+	}
+	return seen
 }
