@@ -128,12 +128,13 @@ func (s *stock) amounts(extended map[string]int64) (all []amount) {
 // it has as many nodes as the scheduler scores.
 func (s *stock) find(p *Pod, requests []amount) []int {
 	wanted, highest, found := s.wanted(), int64(-1), 0
+	cpu, memory := scored(p)
 	s.best = s.best[:0]
 	i := s.start
 	for range s.nodes {
 		n := &s.nodes[i]
 		if n.fits(p, requests) {
-			switch score := n.score(p); {
+			switch score := n.score(p, cpu, memory); {
 			case score > highest:
 				highest, s.best = score, append(s.best[:0], i)
 			case score == highest:
@@ -202,26 +203,24 @@ func scored(p *Pod) (cpu, memory int64) {
 	return cmp.Or(p.CPU, defaultCPU), cmp.Or(p.Memory, defaultMemory)
 }
 
-// score is the sum of LeastAllocated and BalancedAllocation, each of weight 1.
-func (n *stockNode) score(p *Pod) int64 {
-	cpu, memory := scored(p)
-	var least, weights int64
-	for _, r := range [2][2]int64{{n.cpu[0], n.scored[0] + cpu}, {n.memory[0], n.scored[1] + memory}} {
-		if r[0] == 0 {
-			continue
-		}
-		weights++
-		if r[1] <= r[0] {
-			least += (r[0] - r[1]) * highestScore / r[0]
-		}
-	}
-	if weights > 0 {
-		least /= weights
+// score is the sum of LeastAllocated and BalancedAllocation, each of weight 1, for a pod of which so much CPU and memory is scored.
+func (n *stockNode) score(p *Pod, cpu, memory int64) int64 {
+	least := leastAllocated(n.cpu[0], n.scored[0]+cpu) + leastAllocated(n.memory[0], n.scored[1]+memory)
+	if n.cpu[0] > 0 && n.memory[0] > 0 {
+		least /= 2
 	}
 	if p.CPU == 0 && p.Memory == 0 {
 		return least // the scheduler leaves balance out for pods without requests
 	}
 	return least + highestScore/2 + (highestScore/2+n.balanced(p.CPU, p.Memory)-n.currentBalanced)/2
+}
+
+// leastAllocated is higher where less of a resource is requested.
+func leastAllocated(allocatable, requested int64) int64 {
+	if allocatable == 0 || requested > allocatable {
+		return 0
+	}
+	return (allocatable - requested) * highestScore / allocatable
 }
 
 // balanced is higher where CPU and memory are requested in equal parts.
