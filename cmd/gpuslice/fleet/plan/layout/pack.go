@@ -172,6 +172,9 @@ func (p *packer) add(it *item) {
 	var chosen *part
 	for i := range it.parts {
 		w := &it.parts[i]
+		if w.strategy == Exclusive {
+			continue // its first pod fills such a device: none is open
+		}
 		for _, d := range p.open[w.kind] {
 			if device := &p.devices[d]; device.takes(pod, w) {
 				if left := device.Free() - w.weight; left < least {
