@@ -12,15 +12,23 @@ import (
 // maxSlips is how many letters a mistyped word may have wrong, and fewer than half of them: a short word is like any other.
 const maxSlips = 2
 
-// suggestion ends a message about a word that is not known: "; did you mean "render"?".
-func suggestion(word string, accepted []string) string {
+// Nearest are those of the accepted words that a mistyped one may be meant to be.
+func Nearest(word string, accepted []string) []string {
 	// cobra compares a word with the names of commands only
 	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, (len(strings.TrimLeft(word, "-"))-1)/2)}
 	for _, name := range accepted {
 		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
-	meant := known.SuggestionsFor(word)
-	if word == "" || len(meant) == 0 {
+	if word == "" {
+		return nil
+	}
+	return known.SuggestionsFor(word)
+}
+
+// suggestion ends a message about a word that is not known: "; did you mean "render"?".
+func suggestion(word string, accepted []string) string {
+	meant := Nearest(word, accepted)
+	if len(meant) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %s?", strings.Join(meant, " or "))

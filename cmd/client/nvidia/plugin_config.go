@@ -1,6 +1,8 @@
 package nvidia
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,17 +48,29 @@ func IsPluginConfig(text string) bool {
 func ParsePluginConfig(text string) (*PluginConfig, []UnknownField, error) {
 	var fields any
 	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		return nil, nil, fmt.Errorf("unmarshal error: %w", err)
+		return nil, nil, plainly(err)
 	}
-	unknown := unknownFields(fields)
+	read := readFields(fields)
 	var c PluginConfig
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		return nil, unknown, err
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && len(read.wrong) > 0 {
+			err = errors.New(strings.Join(read.wrong, "; "))
+		}
+		return nil, read.unknown, plainly(err)
 	}
 	if c.Version != "" && c.Version != plugin.Version {
-		return nil, unknown, fmt.Errorf("unknown version: %v", c.Version)
+		return nil, read.unknown, fmt.Errorf("unknown version: %v", c.Version)
 	}
-	return &c, unknown, nil
+	return &c, read.unknown, nil
+}
+
+// plainly returns an error of the YAML library without the steps that it names.
+func plainly(err error) error {
+	text := err.Error()
+	for _, step := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+		text = strings.TrimPrefix(text, step)
+	}
+	return errors.New(text)
 }
 
 // MIGStrategy is the MIG strategy of a configuration; "": it sets none.

@@ -29,8 +29,28 @@ func TestParsePluginConfig(t *testing.T) {
 		{"no name", "version: v1\nsharing: {timeSlicing: {resources: [{replicas: 4}]}}", "", "no resource name specified"},
 		{"another version", "version: v2\nflags: {}\n", "", "unknown version: v2"},
 		{"lost indentation", "version: v1\nsharing:\ntimeSlicing:\nresources:\n- name: nvidia.com/gpu\nreplicas: 4\n",
-			"replicas -> sharing.timeSlicing.resources[].replicas, resources[].name -> , timeSlicing -> sharing.timeSlicing",
-			"cannot unmarshal array"},
+			"replicas -> sharing.timeSlicing.resources[].replicas, timeSlicing -> sharing.timeSlicing",
+			`resources: [{"name":"nvidia.com/gpu"}] is not a mapping of fields`},
+		{"a slip in a strategy", "version: v1\nsharing: {timeSlicng: {resources: [{name: nvidia.com/gpu, replica: 4}]}}",
+			"sharing.timeSlicng -> sharing.timeSlicing, sharing.timeSlicng.resources[].replica -> sharing.timeSlicing.resources[].replicas", ""},
+		{"a slip in replicas", "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replica: 4}]}}",
+			"sharing.timeSlicing.resources[].replica -> sharing.timeSlicing.resources[].replicas", "no replicas specified"},
+		{"a slip in renaming", "version: v1\nsharing: {mps: {renameByDefualt: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}",
+			"sharing.mps.renameByDefualt -> sharing.mps.renameByDefault", ""},
+		{"a slip in a flag", "version: v1\nflags: {migStratgey: mixed}", "flags.migStratgey -> flags.migStrategy", ""},
+		{"a slip at the top", "version: v1\nshraing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\nflags: {}\n", "shraing -> sharing", ""},
+		{"another case that the plugin reads", "version: v1\nsharing: {timeslicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}", "", ""},
+		{"another case that the plugin does not read",
+			"version: v1\nsharing: {timeSlicing: {renamebydefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}",
+			"sharing.timeSlicing.renamebydefault -> sharing.timeSlicing.renameByDefault", ""},
+		{"a number as a text", "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: '4'}]}}",
+			"", `sharing.timeSlicing.resources[].replicas: "4" is not a whole number`},
+		{"a boolean as a text", "version: v1\nsharing: {mps: {renameByDefault: 'yes', resources: [{name: nvidia.com/gpu, replicas: 4}]}}",
+			"", `sharing.mps.renameByDefault: "yes" is not true or false`},
+		{"a mapping in the place of a list", "version: v1\nsharing: {timeSlicing: {resources: {name: nvidia.com/gpu, replicas: 4}}}",
+			"", "sharing.timeSlicing.resources: {"},
+		{"half of a replica", "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2.5}]}}",
+			"", "sharing.timeSlicing.resources[].replicas: 2.5 is not a whole number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +64,9 @@ func TestParsePluginConfig(t *testing.T) {
 			}
 			if strings.Join(got, ", ") != c.unknown {
 				t.Errorf("unknown %q, want %q", got, c.unknown)
+			}
+			if err != nil && (strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "JSON")) {
+				t.Errorf("%q is in the words of Go", err)
 			}
 			if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("%v, want %q", err, c.problem)
@@ -89,6 +112,9 @@ func TestParseMIGConfig(t *testing.T) {
 				t.Error("it is not taken for a configuration of the MIG manager")
 			}
 			config, err := ParseMIGConfig(text)
+			if err != nil && (strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "JSON")) {
+				t.Errorf("%q is in the words of Go", err)
+			}
 			if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 				t.Fatalf("%v, want %q", err, c.problem)
 			}

@@ -1,10 +1,15 @@
 package nvidia
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/client/cli"
 )
 
 // UnknownField is a field of a configuration that the device plugin does not know, and ignores.
@@ -19,80 +24,170 @@ var otherNames = map[string]string{
 	"replicas": "resources[].replicas", "mig": "flags.migStrategy", "strategy": "flags.migStrategy",
 }
 
-// unknownFields lists the fields that a configuration has and the plugin's does not, sorted by path.
-func unknownFields(fields any) []UnknownField {
-	known := knownFields(reflect.TypeFor[PluginConfig](), "")
-	var all []UnknownField
-	walk(fields, "", func(path string) bool {
-		if _, ok := known[path]; ok {
-			return true
-		}
-		name := path[strings.LastIndex(path, ".")+1:]
-		all = append(all, UnknownField{path, correct(known, path, name)})
-		return false
-	})
-	slices.SortFunc(all, func(a, b UnknownField) int { return strings.Compare(a.Path, b.Path) })
-	return slices.Compact(all)
+// reading compares what a configuration has with what the plugin reads.
+type reading struct {
+	known   map[string]knownField // by path
+	unknown []UnknownField
+	wrong   []string // values of another kind than the plugin reads: "sharing.timeSlicing.resources[].replicas: "four" is not a whole number"
 }
 
-// walk calls visit with the path of each field, "[]" for the items of a list, and goes below those for which it is true.
-func walk(value any, path string, visit func(string) bool) {
+// knownField is a field that the plugin reads.
+type knownField struct {
+	of      reflect.Type
+	anyCase bool // the plugin takes its name in any case, as encoding/json does where a type does not read itself
+}
+
+// readFields reads the fields of a configuration.
+func readFields(fields any) *reading {
+	r := &reading{known: map[string]knownField{}}
+	r.addKnown(reflect.TypeFor[PluginConfig](), "")
+	r.walk(fields, "", "")
+	slices.SortFunc(r.unknown, func(a, b UnknownField) int { return strings.Compare(a.Path, b.Path) })
+	r.unknown = slices.Compact(r.unknown)
+	slices.Sort(r.wrong)
+	r.wrong = slices.Compact(r.wrong)
+	return r
+}
+
+// walk reads a value at a path, "[]" for the items of a list. The plugin knows the path as meant.
+func (r *reading) walk(value any, path, meant string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, below := range v {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			if visit(at) {
-				walk(below, at, visit)
+			at, as := join(path, name), r.canonical(meant, name)
+			if _, ok := r.known[as]; !ok {
+				as = r.correct(at, meant, name)
+				r.unknown = append(r.unknown, UnknownField{at, as})
 			}
+			if parentOf(as) != meant {
+				continue
+			}
+			if wanted := kindOf(r.known[as].of); wanted != "" && below != nil && wanted != kindOfValue(below) {
+				text, _ := json.Marshal(below) // of what YAML gave
+				r.wrong = append(r.wrong, fmt.Sprintf("%s: %.40s is not %s", at, text, wanted))
+				continue
+			}
+			r.walk(below, at, as)
 		}
 	case []any:
 		for _, item := range v {
-			walk(item, path+"[]", visit)
+			r.walk(item, path+"[]", meant+"[]")
 		}
 	}
 }
 
-// knownFields are the paths of a type's fields, by their JSON names.
-func knownFields(t reflect.Type, path string) map[string]struct{} {
-	all := map[string]struct{}{}
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+func nameOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+func parentOf(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
+
+// canonical is the path of a field below a known one, as the plugin has it.
+func (r *reading) canonical(parent, name string) string {
+	for at, field := range r.known {
+		if field.anyCase && parentOf(at) == parent && strings.EqualFold(nameOf(at), name) {
+			return at
+		}
+	}
+	return join(parent, name)
+}
+
+// kindOf names the kind of value that a type holds; "": several.
+func kindOf(t reflect.Type) string {
+	if t == nil {
+		return ""
+	}
+	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+	switch k := t.Kind(); {
+	case k == reflect.Pointer:
+		return kindOf(t.Elem())
+	case k == reflect.Map, k == reflect.Struct && t.NumField() > 0 && t.Field(0).Tag.Get("json") != "":
+		return "a mapping of fields"
+	case readsItself:
+		return ""
+	case k == reflect.Slice:
+		return "a list"
+	case k == reflect.Bool:
+		return "true or false"
+	case k == reflect.Int:
+		return "a whole number"
+	case k == reflect.String:
+		return "a text"
+	}
+	return ""
+}
+
+// kindOfValue names the kind of a value that YAML gave.
+func kindOfValue(value any) string {
+	if n, isNumber := value.(float64); isNumber && n == math.Trunc(n) {
+		return kindOf(reflect.TypeFor[int]())
+	}
+	return kindOf(reflect.TypeOf(value))
+}
+
+// addKnown adds the fields of a type, by their JSON names.
+func (r *reading) addKnown(t reflect.Type, path string) {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return knownFields(t.Elem(), path)
+		r.addKnown(t.Elem(), path)
 	case reflect.Slice:
-		return knownFields(t.Elem(), path+"[]")
+		r.addKnown(t.Elem(), path+"[]")
 	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
+		anyCase := !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			at := strings.TrimPrefix(path+"."+name, ".")
+			at := join(path, name)
 			switch {
 			case f.Anonymous:
 				at = path
 			case name == "":
 				continue // one that its type decodes itself
 			default:
-				all[at] = struct{}{}
+				r.known[at] = knownField{f.Type, anyCase}
 			}
-			maps.Copy(all, knownFields(f.Type, at))
+			r.addKnown(f.Type, at)
+		}
+	}
+}
+
+// correct is where an unknown field belongs: the one place of its name, else a field with another name, in the same
+// sharing strategy where there is one, else the one that is spelt nearly so. "": unknown.
+func (r *reading) correct(path, parent, name string) string {
+	if places := r.places(func(at string) bool { return strings.EqualFold(nameOf(at), name) }); len(places) == 1 {
+		return places[0]
+	}
+	if same := r.places(func(at string) bool { return parentOf(at) == parent && strings.EqualFold(nameOf(at), name) }); len(same) == 1 {
+		return same[0]
+	}
+	if other, ok := otherNames[name]; ok {
+		return inStrategy(path, other)
+	}
+	for _, near := range [][]string{r.places(func(at string) bool { return parentOf(at) == parent }), r.places(func(string) bool { return true })} {
+		byName := map[string]string{}
+		for _, at := range near {
+			byName[nameOf(at)] = at
+		}
+		names := slices.Sorted(maps.Keys(byName))
+		if meant := cli.Nearest(name, names); len(meant) == 1 {
+			return byName[meant[0]]
+		}
+	}
+	return ""
+}
+
+// places are the known paths of which is reports that they are meant, sorted.
+func (r *reading) places(is func(string) bool) (all []string) {
+	for _, at := range slices.Sorted(maps.Keys(r.known)) {
+		if is(at) {
+			all = append(all, at)
 		}
 	}
 	return all
 }
 
-// correct is where an unknown field belongs: the one place of its name, else a field with another name, in the same
-// sharing strategy where there is one.
-func correct(known map[string]struct{}, path, name string) string {
-	var places []string
-	for at := range known {
-		if strings.EqualFold(at[strings.LastIndex(at, ".")+1:], name) {
-			places = append(places, at)
-		}
-	}
-	if len(places) == 1 {
-		return places[0]
-	}
-	other, ok := otherNames[name]
-	if !ok || strings.HasPrefix(other, "flags.") {
+// inStrategy is the place of a field of a sharing strategy.
+func inStrategy(path, other string) string {
+	if strings.HasPrefix(other, "flags.") {
 		return other
 	}
 	for _, strategy := range []string{"sharing.timeSlicing", "sharing.mps"} {

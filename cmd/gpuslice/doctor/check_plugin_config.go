@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,30 +21,61 @@ func checkPluginConfig(f *Facts) []Finding {
 				WithRemedy("write it under config.map with a name, and the name in config.default"))
 			continue
 		}
-		c, unknown, err := nvidia.ParsePluginConfig(s.Text)
+		c, unknown, err := f.readPluginConfig(s)
 		if err != nil {
-			all = append(all, unusable(s, err))
-		} else {
-			all = append(all, contradictions(s, c)...)
-			all = append(all, f.mpsBesideMIG(s, c)...)
+			all = append(all, unusable(s, unknown, err))
+			continue
 		}
-		ignored := newFinding(Warning, "the device plugin ignores fields of its configuration").
-			WithRemedy("write each field where it belongs, or remove it; gpuslice doctor -f FILE checks a configuration before it is applied")
-		for _, u := range unknown {
-			if u.Path == "flags.plugin."+policyField && slices.ContainsFunc(parts(f, nvidia.DevicePlugin), hasPolicyFlag) {
-				continue // newer than the parser
-			}
-			ignored = ignored.With(s.Object, s.field(u.Path), advice(u))
+		if len(unknown) > 0 {
+			all = append(all, ignoredFields(s, c, unknown))
 		}
-		all = append(all, withEvidence(ignored)...)
+		all = append(all, contradictions(s, c)...)
+		all = append(all, f.mpsBesideMIG(s, c)...)
 	}
 	return all
 }
 
-// unusable is a configuration with which the plugin does not start.
-func unusable(s Setting, err error) Finding {
-	remedy := "correct it; gpuslice doctor -f FILE checks a configuration before it is applied"
+// readPluginConfig reads a configuration as the cluster's device plugin does.
+func (f *Facts) readPluginConfig(s Setting) (*nvidia.PluginConfig, []nvidia.UnknownField, error) {
+	c, unknown, err := nvidia.ParsePluginConfig(s.Text)
+	return c, slices.DeleteFunc(unknown, func(u nvidia.UnknownField) bool { // newer than the parser
+		return u.Path == "flags.plugin."+policyField && slices.ContainsFunc(parts(f, nvidia.DevicePlugin), hasPolicyFlag)
+	}), err
+}
+
+const checkBefore = "gpuslice doctor -f FILE checks a configuration before it is applied"
+
+// ignoredFields reports fields that the plugin does not know, with what it makes of the rest.
+func ignoredFields(s Setting, c *nvidia.PluginConfig, unknown []nvidia.UnknownField) Finding {
+	shared := c.Sharing.ReplicatedResources().Resources
+	found := newFinding(Warning, "the device plugin ignores fields of its configuration")
+	if len(shared) == 0 && slices.ContainsFunc(unknown, func(u nvidia.UnknownField) bool { return strings.HasPrefix(u.Correct, "sharing") }) {
+		found = newFinding(Problem, "the device plugin ignores fields of its configuration, and shares nothing")
+	}
+	found = withUnknown(found, s, unknown)
+	for _, r := range shared {
+		found = found.With(s.Object, s.field("sharing"), fmt.Sprintf("%d replicas of %s by %s, without these fields", r.Replicas, r.Name, c.Sharing.SharingStrategy()))
+	}
+	return found.WithRemedy("write each field where it belongs, or remove it; " + checkBefore)
+}
+
+func withUnknown(found Finding, s Setting, unknown []nvidia.UnknownField) Finding {
+	for _, u := range unknown {
+		value := "unknown"
+		if u.Correct != "" {
+			value = "unknown here, write " + u.Correct
+		}
+		found = found.With(s.Object, s.field(u.Path), value)
+	}
+	return found
+}
+
+// unusable is a configuration with which the plugin does not start. Fields that it does not know may be the reason.
+func unusable(s Setting, unknown []nvidia.UnknownField, err error) Finding {
+	remedy := "correct it"
 	switch text := err.Error(); {
+	case len(unknown) > 0:
+		remedy = "write each field where it belongs"
 	case strings.Contains(text, "must be >= 2"):
 		remedy = "remove the resource from sharing: what is not listed is not shared. Whole GPUs need the configuration \"version: v1\" alone"
 	case strings.Contains(text, "no resources specified"):
@@ -51,8 +83,8 @@ func unusable(s Setting, err error) Finding {
 	case strings.Contains(text, "no replicas specified"):
 		remedy = "add replicas, 2 or more, to each of the resources"
 	}
-	return newFinding(Problem, "NVIDIA's device plugin does not start with this configuration").
-		With(s.Object, s.field(""), err.Error()).WithRemedy("%s", remedy)
+	return withUnknown(newFinding(Problem, "NVIDIA's device plugin does not start with this configuration").
+		With(s.Object, s.field(""), err.Error()), s, unknown).WithRemedy("%s; %s", remedy, checkBefore)
 }
 
 // contradictions are settings of a configuration that do not go together, or that the plugin drops.
@@ -105,11 +137,4 @@ func (f *Facts) mpsBesideMIG(s Setting, c *nvidia.PluginConfig) []Finding {
 	}
 	return []Finding{newFinding(Warning, "MPS is configured beside migStrategy: single: on nodes with MIG, GPU feature discovery (0.19) ends with an error "+
 		"and writes no labels").With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategySingle).WithRemedy(remedy)}
-}
-
-func advice(u nvidia.UnknownField) string {
-	if u.Correct == "" {
-		return "unknown"
-	}
-	return "unknown here, write " + u.Correct
 }

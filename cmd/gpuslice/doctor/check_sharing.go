@@ -15,7 +15,7 @@ import (
 func checkSharing(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
-		c, _, err := nvidia.ParsePluginConfig(s.Text)
+		c, unknown, err := f.readPluginConfig(s)
 		if err != nil || s.isDefaultsName() {
 			continue
 		}
@@ -24,12 +24,20 @@ func checkSharing(f *Facts) []Finding {
 			strategy = "mps"
 		}
 		shared := c.Sharing.ReplicatedResources()
-		all = append(all, f.sharingFindings(s, c, strategy, shared)...)
+		found := f.sharingFindings(s, c, strategy, shared)
 		if len(shared.Resources) > 0 && strategy == "timeSlicing" {
-			all = append(all, f.severalReplicas(s, shared)...)
+			found = append(found, f.severalReplicas(s, shared)...)
 		}
+		all = append(all, slices.DeleteFunc(found, func(about Finding) bool { return reportedAsIgnored(s, about, unknown) })...)
 	}
 	return all
+}
+
+// reportedAsIgnored reports whether plugin-config has a finding already: that a field is ignored, and what is shared then.
+func reportedAsIgnored(s Setting, about Finding, unknown []nvidia.UnknownField) bool {
+	return len(unknown) > 0 && about.Level == OK || slices.ContainsFunc(unknown, func(u nvidia.UnknownField) bool {
+		return u.Correct != "" && about.Evidence[0].Field == s.field(u.Correct)
+	})
 }
 
 func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy string, shared *plugin.ReplicatedResources) []Finding {

@@ -191,6 +191,7 @@ func configuredRows() []row {
 		"failRequestsGreaterThanOne: false\n    resources: [{name: nvidia.com/gpu, replicas: 21}]")
 	granularL4 := defaultPolicy("pools: {declared: [{name: l4-parts, selector: {example.com/gpus: parts}, resource: nvidia.com/gpu.shared, strategy: time-slicing, " +
 		"deviceMemory: 23034Mi, replicas: 21, granular: true, driver: 580.95.05}]}\n")
+	slip := func(name, as string) string { return strings.ReplaceAll(shared, name, as) }
 	one := strings.ReplaceAll(shared, "replicas: 4", "replicas: 1")
 	layouts := "version: v1\nmig-configs:\n  all-1g.10gb: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n" +
 		"  balanced: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 2, 3g.40gb: 1}}]\n"
@@ -273,6 +274,15 @@ func configuredRows() []row {
 		{"fields in the wrong place",
 			[]change{withConfig(strings.ReplaceAll(shared, "    renameByDefault", "    failOnInitError: false\n    renameByDefault"))},
 			"plugin-config", Warning, "ignores fields"},
+		{"a slip in a sharing strategy", []change{withConfig(slip("timeSlicing", "timeSlicng"))},
+			"plugin-config", Problem, "ignores fields of its configuration, and shares nothing"},
+		{"a slip in a sharing strategy is one finding", []change{withConfig(slip("timeSlicing", "timeSlicng"))}, "sharing", "", ""},
+		{"a slip in replicas", []change{withConfig(slip("replicas", "replica"))}, "plugin-config", Problem, "does not start"},
+		{"a slip in replicas is one finding", []change{withConfig(slip("replicas", "replica"))}, "plugin-config", "", "ignores fields"},
+		{"a slip in renaming", []change{withConfig(slip("renameByDefault", "renameByDefualt"))}, "plugin-config", Warning, "ignores fields"},
+		{"a slip in renaming is one finding", []change{withConfig(slip("renameByDefault", "renameByDefualt"))}, "sharing", "", ""},
+		{"a slip in a flag", []change{withConfig("version: v1\nflags: {migStratgey: mixed}\n")}, "plugin-config", Warning, "ignores fields"},
+		{"a name in another case that the plugin reads", []change{withConfig(slip("timeSlicing", "timeslicing"))}, "plugin-config", "", ""},
 		{"a good configuration", []change{withConfig(shared)}, "plugin-config", "", ""},
 		{"MPS with MIG under names of its own", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")},
 			"plugin-config", Problem, "no MPS where MIG"},
