@@ -79,7 +79,10 @@ func (l MIGLayout) check() error {
 
 func (d MIGDevices) check() error {
 	var indices []int
+	var filter []string
 	switch {
+	case d.Filter != nil && len(d.filter()) == 0 && string(d.Filter) != `""` && json.Unmarshal(d.Filter, &filter) != nil:
+		return fmt.Errorf("device-filter: %s is neither a PCI device nor a list of them", d.Filter)
 	case d.Devices == nil:
 		return errors.New("missing required field: devices")
 	case string(d.Devices) != `"all"` && json.Unmarshal(d.Devices, &indices) != nil:

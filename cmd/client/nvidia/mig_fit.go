@@ -2,6 +2,7 @@ package nvidia
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -15,8 +16,9 @@ import (
 
 // MIGCard is a GPU that MIG divides.
 type MIGCard struct {
-	Slices int   // compute slices: 7, or 4
-	Memory int64 // MiB; 0: unknown
+	Slices int    // compute slices: 7, or 4
+	Memory int64  // MiB; 0: unknown
+	model  string // "H100", of which there may be cards with other amounts of memory
 }
 
 // sizes are the memory parts that an instance of so many compute slices may have, of a GPU's 8 or 4, by the GPU's compute slices. NVIDIA's
@@ -46,13 +48,70 @@ func MIGCardOf(product string, memory int64) (MIGCard, bool) {
 			memory, _ = strconv.ParseInt(read[1]+"000", 10, 64)
 		}
 	}
+	if i := slices.IndexFunc(words, func(w string) bool { return slices.Contains(ofSevenSlices, w) }); i >= 0 {
+		return MIGCard{7, memory, words[i]}, true
+	}
 	switch {
-	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(ofSevenSlices, w) }):
-		return MIGCard{7, memory}, true
-	case slices.Contains(words, "A30"), slices.Contains(words, "RTX") && slices.Contains(words, "PRO") && slices.Contains(words, "6000"):
-		return MIGCard{4, memory}, true
+	case slices.Contains(words, "A30"):
+		return MIGCard{4, memory, "A30"}, true
+	case slices.Contains(words, "RTX") && slices.Contains(words, "PRO") && slices.Contains(words, "6000"):
+		return MIGCard{4, memory, "RTX"}, true
 	}
 	return MIGCard{}, false
+}
+
+// filtered are the cards that device filters name by the PCI device: model and memory in GB. The MIG manager's default configuration
+// (mig-parted, August 2026) has them all.
+var filtered = map[string]struct {
+	model  string
+	memory int64
+}{
+	"0X20B010DE": {"A100", 40}, "0X20B110DE": {"A100", 40}, "0X20F110DE": {"A100", 40}, "0X20F610DE": {"A800", 40},
+	"0X20B210DE": {"A100", 80}, "0X20B510DE": {"A100", 80}, "0X20F310DE": {"A800", 80}, "0X20F510DE": {"A800", 80},
+	"0X20B710DE": {"A30", 24}, "0X233010DE": {"H100", 80}, "0X233110DE": {"H100", 80}, "0X232110DE": {"H100", 94}, "0X233D10DE": {"H100", 96},
+	"0X232210DE": {"H800", 80}, "0X232410DE": {"H800", 80}, "0X233A10DE": {"H800", 94}, "0X232910DE": {"H20", 96},
+	"0X233510DE": {"H200", 141}, "0X233B10DE": {"H200", 141}, "0X234210DE": {"GH200", 96}, "0X234810DE": {"GH200", 144},
+	"0X290110DE": {"B200", 180}, "0X294110DE": {"GB200", 186}, "0X2BB510DE": {"RTX", 96},
+}
+
+// AppliesTo reports whether the MIG manager divides a card as d says; known is false where the filter has devices that are not known here, or
+// what is known of the card does not tell. Cards of one model and memory that have several PCI devices are not told apart.
+func (d MIGDevices) AppliesTo(c MIGCard) (applies, known bool) {
+	named := d.filter()
+	if len(named) == 0 {
+		return true, true
+	}
+	known = c.model != "" && c.Memory > 0
+	for _, device := range named {
+		f, ok := filtered[strings.ToUpper(device)]
+		known = known && ok
+		if !ok || f.model != c.model {
+			continue
+		}
+		applies = applies || c.nearest() == f.memory
+	}
+	return applies, known || applies && c.Memory > 0
+}
+
+// filter lists the PCI devices of the device filter; none: all devices are meant.
+func (d MIGDevices) filter() (devices []string) {
+	var one string
+	if json.Unmarshal(d.Filter, &one) == nil && one != "" {
+		return []string{one}
+	}
+	_ = json.Unmarshal(d.Filter, &devices) // check denies all else
+	return devices
+}
+
+// nearest is the memory in GB of the card of this model that has the nearest.
+func (c MIGCard) nearest() (memory int64) {
+	least := int64(math.MaxInt64)
+	for _, f := range filtered {
+		if off := max(f.memory*1024-c.Memory, c.Memory-f.memory*1024); f.model == c.model && off < least {
+			least, memory = off, f.memory
+		}
+	}
+	return memory
 }
 
 // Exceeds is why a card cannot be divided so; "": it can. Compute slices and memory parts are counted alone: what has enough of both also
@@ -93,7 +152,7 @@ func (d MIGDevices) ExceedsAll() string {
 		for of, bySlices := range sizes {
 			for _, size := range bySlices[p.Slices] {
 				memory := int64(p.Gigabytes) * 1024 * int64(memoryParts[of]) / int64(size)
-				if d.Exceeds(MIGCard{of, memory}) == "" {
+				if d.Exceeds(MIGCard{Slices: of, Memory: memory}) == "" {
 					return ""
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
@@ -61,19 +62,27 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 		"nvidia.com/mig.config.state to failed").
 		WithRemedy("correct the layout, or kubectl label node NODE --overwrite %s=LAYOUT with one that fits; nvidia-smi mig -lgip on the node lists "+
 			"what a GPU has room for", labelMIGConfig)
+	none := newFinding(Warning, "the selected MIG layout has no entry for the GPUs: the MIG manager leaves them as they are").
+		WithRemedy("add an entry whose device-filter has the GPU's PCI device, or one without a device-filter; nvidia-smi --query-gpu=pci.device_id "+
+			"--format=csv on the node shows it, or select another layout: kubectl label node NODE --overwrite %s=LAYOUT", labelMIGConfig)
 	reported := map[string]bool{}
 	for _, n := range f.Nodes {
 		name := n.Labels[labelMIGConfig]
-		memory, _ := strconv.ParseInt(n.Labels["nvidia.com/gpu.memory"], 10, 64) // none: 0, unknown
-		card, known := nvidia.MIGCardOf(n.Labels["nvidia.com/gpu.product"], memory)
+		card, known := migCardOf(n)
 		if !known {
 			continue
 		}
+		mayApply := len(layouts[name]) == 0
 		for _, d := range layouts[name] {
-			if why := d.Exceeds(card); why != "" && d.Filter == nil { // entries with a filter are for other models
+			applies, known := d.AppliesTo(card)
+			mayApply = mayApply || applies || !known
+			if why := d.Exceeds(card); why != "" && applies && known {
 				reported[name] = true
 				selected = selected.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+": "+why)
 			}
+		}
+		if !mayApply {
+			none = none.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+", product "+n.Labels["nvidia.com/gpu.product"])
 		}
 	}
 	impossible := newFinding(Warning, "a MIG layout fits no GPU: on a node that selects it, the MIG manager removes the instances and makes none").
@@ -91,5 +100,11 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 			}
 		}
 	}
-	return withEvidence(selected, impossible, compute)
+	return withEvidence(selected, none, impossible, compute)
+}
+
+// migCardOf is the card that MIG divides on a node; false: its model is not known.
+func migCardOf(n *corev1.Node) (nvidia.MIGCard, bool) {
+	memory, _ := strconv.ParseInt(n.Labels[labelMemory], 10, 64) // none: 0, unknown
+	return nvidia.MIGCardOf(n.Labels["nvidia.com/gpu.product"], memory)
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,8 +16,9 @@ type hint struct {
 func hints() []hint {
 	return []hint{
 		{label: "cloud.google.com/gke-",
-			summary: "this is GKE: its own device plugin shares GPUs by node pools, and does not publish their memory",
-			remedy:  "declare a pool in the default policy with the selector cloud.google.com/gke-accelerator, deviceMemory and replicas"},
+			summary: "this is GKE: its device plugin shares GPUs by node pool and writes no memory; gpuslice takes that from the accelerator's name, " +
+				"and no guard runs in pods there",
+			remedy: "where nvidia-smi shows another memory, declare the pool in the default policy: deploy/howto/gke.md"},
 		{label: "eks.amazonaws.com/",
 			summary: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
 			remedy:  "allow TCP 9443 from the cluster's security group to that of the nodes"},
@@ -54,7 +56,7 @@ func checkPlatform(f *Facts) []Finding {
 // labelled is the first node with a label of the prefix.
 func labelled(f *Facts, prefix string) (node, label string) {
 	for _, n := range f.Nodes {
-		for key := range n.Labels {
+		for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 			if strings.HasPrefix(key, prefix) {
 				return n.Name, key
 			}

@@ -21,6 +21,11 @@ func checkPluginConfig(f *Facts) []Finding {
 				WithRemedy("write it under config.map with a name, and the name in config.default"))
 			continue
 		}
+		if s.asFields {
+			all = append(all, newFinding(Problem, "the values give a configuration as fields, and the charts of NVIDIA want a text: nothing is installed with them").
+				With(s.Object, s.field(""), "fields").
+				WithRemedy("write |- behind its name, so that the lines below are a text"))
+		}
 		c, unknown, err := f.readPluginConfig(s)
 		if err != nil {
 			all = append(all, unusable(s, unknown, err))
@@ -29,7 +34,7 @@ func checkPluginConfig(f *Facts) []Finding {
 		if len(unknown) > 0 {
 			all = append(all, ignoredFields(s, c, unknown))
 		}
-		all = append(all, contradictions(s, c)...)
+		all = append(all, f.contradictions(s, c)...)
 		all = append(all, f.mpsBesideMIG(s, c)...)
 	}
 	return all
@@ -88,13 +93,19 @@ func unusable(s Setting, unknown []nvidia.UnknownField, err error) Finding {
 }
 
 // contradictions are settings of a configuration that do not go together, or that the plugin drops.
-func contradictions(s Setting, c *nvidia.PluginConfig) []Finding {
+func (f *Facts) contradictions(s Setting, c *nvidia.PluginConfig) []Finding {
 	var all []Finding
 	mps := c.Sharing.SharingStrategy() == plugin.SharingStrategyMPS
-	if mps && nvidia.MIGStrategy(c) == plugin.MigStrategyMixed {
+	strategy, from := f.migStrategy(s, c)
+	if own := nvidia.MIGStrategy(c); own != "" && own != strategy {
+		all = append(all, newFinding(Warning, "two MIG strategies are set: the device plugin takes the one beside its configuration").
+			With(from.Object, from.Field, strategy).With(s.Object, s.field("flags.migStrategy"), own+", ignored").
+			WithRemedy("write the one that is meant beside the configuration, and none in it"))
+	}
+	if mps && strategy == plugin.MigStrategyMixed {
 		all = append(all, newFinding(Problem,
 			"NVIDIA's device plugin does not start with this configuration: it has no MPS where MIG instances have names of their own").
-			With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategyMixed).
+			With(from.Object, from.Field, plugin.MigStrategyMixed).
 			WithRemedy("use timeSlicing in the place of mps, or migStrategy: none"))
 	}
 	if mps && len(c.Sharing.TimeSlicing.Resources) > 0 {
@@ -132,9 +143,10 @@ func (f *Facts) mpsBesideMIG(s Setting, c *nvidia.PluginConfig) []Finding {
 	if len(found.Evidence) > 0 {
 		return []Finding{found.With(s.Object, s.field("sharing"), "mps")}
 	}
-	if nvidia.MIGStrategy(c) != plugin.MigStrategySingle {
+	strategy, from := f.migStrategy(s, c)
+	if strategy != plugin.MigStrategySingle || strings.HasPrefix(from.Object, "clusterpolicy/") { // which has it by default
 		return nil
 	}
 	return []Finding{newFinding(Warning, "MPS is configured beside migStrategy: single: on nodes with MIG, GPU feature discovery (0.19) ends with an error "+
-		"and writes no labels").With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategySingle).WithRemedy(remedy)}
+		"and writes no labels").With(from.Object, from.Field, plugin.MigStrategySingle).WithRemedy(remedy)}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,7 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
+
+// mostMemory is that of the largest GPU, of 288 GB.
+const mostMemory api.MiB = 288 << 10
 
 // checkSharing reads how the device plugin is configured to share devices. The check plugin-config covers the plugin's
 // own denials.
@@ -33,9 +38,9 @@ func checkSharing(f *Facts) []Finding {
 	return all
 }
 
-// reportedAsIgnored reports whether plugin-config has a finding already: that a field is ignored, and what is shared then.
+// reportedAsIgnored reports whether plugin-config has a finding already: that fields are ignored, and what is shared then.
 func reportedAsIgnored(s Setting, about Finding, unknown []nvidia.UnknownField) bool {
-	return len(unknown) > 0 && about.Level == OK || slices.ContainsFunc(unknown, func(u nvidia.UnknownField) bool {
+	return about.Level == OK && (len(unknown) > 0 || s.asFields) || slices.ContainsFunc(unknown, func(u nvidia.UnknownField) bool {
 		return u.Correct != "" && about.Evidence[0].Field == s.field(u.Correct)
 	})
 }
@@ -49,6 +54,13 @@ func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy stri
 	for _, r := range shared.Resources {
 		if unshared := f.unshared(s, c, at, string(r.Name)); unshared != nil {
 			all = append(all, unshared...)
+			continue
+		}
+		if most := int(mostMemory / contextMemory); r.Replicas > most {
+			all = append(all, newFinding(Warning, "%s gives %d replicas of %s, and no GPU has memory for more than %d programs (a CUDA context takes %s): others do not start",
+				strategy, r.Replicas, r.Name, most, contextMemory.Human()).
+				With(s.Object, s.field(at+".resources"), fmt.Sprintf("%s, %d replicas", r.Name, r.Replicas)).
+				WithRemedy("divide the memory of the smallest of the GPUs by %s, and configure no more replicas than that", (2*contextMemory).Human()))
 			continue
 		}
 		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).

@@ -397,6 +397,13 @@ func publishedThere(taken string) change {
 	return func(t *testing.T, f *Facts) { published(f.Nodes[0].Name, taken)(t, f) }
 }
 
+// offersNothing has no node offer a GPU.
+func offersNothing(_ *testing.T, f *Facts) {
+	for _, n := range f.Nodes {
+		n.Status.Allocatable = nil
+	}
+}
+
 // row is what one check says about some facts.
 type row struct {
 	name  string
@@ -428,6 +435,19 @@ func rows(t *testing.T) []row {
 		{"shared GPUs", []change{nodes("l4-timeslicing-renamed")}, "gpu-nodes", OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas"},
 		{"MIG instances", []change{nodes("a100-mig-mixed")}, "gpu-nodes", OK, "nvidia.com/mig-"},
 		{"nodes that tell nothing", []change{nodes("unlabelled")}, "gpu-labels", Warning, "without the labels"},
+		{"GKE's nodes", []change{nodes("gke-t4-timesharing")}, "gpu-labels", "", ""},
+		{"GKE's nodes show no driver", []change{nodes("gke-t4-timesharing")}, "drivers", "", ""},
+		{"GKE's nodes with whole GPUs", []change{nodes("unlabelled"), label(labelGKEAccelerator, "nvidia-l4")}, "gpu-labels", "", ""},
+		{"a new accelerator of GKE", []change{nodes("unlabelled"), label(labelGKEAccelerator, "nvidia-z9")},
+			"gpu-labels", Warning, "of which gpuslice does not know the memory"},
+		{"Karpenter's nodes", []change{nodes("unlabelled"), label("karpenter.k8s.aws/instance-gpu-name", "a10g")},
+			"gpu-labels", Warning, "have EC2's labels"},
+		{"nodes of EKS Auto Mode", []change{nodes("unlabelled"), label("eks.amazonaws.com/instance-gpu-name", "l4")},
+			"gpu-labels", Warning, "have EC2's labels"},
+		{"Karpenter's nodes with feature discovery", []change{nodes("l4-timeslicing-renamed"), label("karpenter.k8s.aws/instance-gpu-name", "l4")},
+			"gpu-labels", "", ""},
+		{"nodes of a declared pool", []change{nodes("unlabelled"), defaultPolicy("pools: {declared: [{name: bare, selector: {kubernetes.io/hostname: bare-1}, " +
+			"resource: nvidia.com/gpu, strategy: exclusive, deviceMemory: 23034Mi, replicas: 1}]}\n")}, "gpu-labels", "", ""},
 		{"nodes that tell all", []change{nodes("l4-timeslicing-renamed")}, "gpu-labels", "", ""},
 		{"an old driver", []change{nodes("l4-old-driver")}, "drivers", Warning, "before 565.57"},
 		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", Note, "driver 615"},
@@ -537,6 +557,11 @@ func rows(t *testing.T) []row {
 			"mps-daemon", Problem, "not ready everywhere"},
 		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", OK, "ready on 2 nodes"},
 		{"MIG", []change{nodes("a100-mig-mixed")}, "mig", OK, "MIG is on"},
+		{"MIG under one name", []change{nodes("a100-mig-single")}, "mig", OK, "MIG is on"},
+		{"a MIG strategy alone", []change{nodes("t4-plain-old-driver"), label("nvidia.com/mig.strategy", "single")}, "mig", "", ""},
+		{"a MIG strategy beside whole GPUs", []change{nodes("a100-plain"), label("nvidia.com/mig.strategy", "mixed")}, "mig", "", ""},
+		{"MIG strategy mixed and nothing offered", []change{nodes("a100-plain"), label("nvidia.com/mig.strategy", "mixed"), offersNothing},
+			"mig", Warning, "neither instances nor GPUs"},
 		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")},
 			"mig", Problem, "could not partition"},
 		{"no toolkit to see", []change{nodes("l4-timeslicing-renamed")}, "visible-devices", Warning, "cannot be seen from the API"},

@@ -34,7 +34,7 @@ func hasGPUs(f *Facts, n *corev1.Node) bool {
 }
 
 // migStrategy is the MIG strategy in force with a configuration, and where it is set; "": it is not known. Variables and arguments of the
-// device plugin count before its configuration, and the GPU Operator sets them.
+// device plugin count before its configuration, and the GPU Operator and the values of a chart set them.
 func (f *Facts) migStrategy(s Setting, c *nvidia.PluginConfig) (strategy string, from Evidence) {
 	for _, d := range parts(f, nvidia.DevicePlugin) {
 		value, given := argument(d, "mig-strategy")
@@ -50,6 +50,9 @@ func (f *Facts) migStrategy(s Setting, c *nvidia.PluginConfig) (strategy string,
 			return value, Evidence{clusterPolicy(p), "spec.mig.strategy", value}
 		}
 	}
+	if s.strategy.Value != "" {
+		return s.strategy.Value, s.strategy
+	}
 	strategy = nvidia.MIGStrategy(c)
 	return strategy, Evidence{s.Object, s.field("flags.migStrategy"), strategy}
 }
@@ -59,7 +62,11 @@ func (f *Facts) underMIG(nodes []*corev1.Node) (shown []Evidence) {
 	layouts, _ := migLayouts(f)
 	for _, n := range nodes {
 		where, product, selected := object("node", "", n.Name), n.Labels["nvidia.com/gpu.product"], n.Labels[labelMIGConfig]
-		enables := slices.ContainsFunc(layouts[selected], func(d nvidia.MIGDevices) bool { return d.Filter == nil && *d.Enabled })
+		card, _ := migCardOf(n)
+		enables := slices.ContainsFunc(layouts[selected], func(d nvidia.MIGDevices) bool {
+			applies, known := d.AppliesTo(card)
+			return applies && known && *d.Enabled
+		})
 		switch {
 		case strings.Contains(product, "-MIG-"):
 			shown = append(shown, Evidence{where, "metadata.labels[nvidia.com/gpu.product]", product})

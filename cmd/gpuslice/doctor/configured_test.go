@@ -206,6 +206,15 @@ func configuredRows() []row {
 		"  filtered: [{device-filter: '0x20B710DE', devices: all, mig-enabled: true, mig-devices: {1g.6gb: 4}}]\n" +
 		"  small: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]\n" +
 		"  compute: [{devices: all, mig-enabled: true, mig-devices: {1c.3g.40gb: 3}}]\n"
+	filters := "version: v1\nmig-configs:\n" +
+		"  filters: [{device-filter: ['0x20B210DE', '0x20b510de'], devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]\n" +
+		"  fits: [{device-filter: '0x20B710DE', devices: all, mig-enabled: true, mig-devices: {1g.6gb: 4}}, " +
+		"{device-filter: ['0x20B210DE'], devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n" +
+		"  others: [{device-filter: ['0x20B010DE', '0x233010DE'], devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n" +
+		"  unknown: [{device-filter: ['0x123410DE'], devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n"
+	carried := func(config string) string {
+		return "config:\n  map:\n    any: |-\n      " + strings.ReplaceAll(config, "\n", "\n      ") + "\n"
+	}
 	values := "config:\n  map:\n    shared: |-\n      " + strings.ReplaceAll(shared, "\n", "\n      ") +
 		"\n    whole: |-\n      " + strings.ReplaceAll(one, "\n", "\n      ") + "\n"
 	sharesInstances := func(strategy string) string {
@@ -229,6 +238,27 @@ func configuredRows() []row {
 		{"a layout that fits no GPU", []change{withConfig(halves)}, "mig-config", Warning, "fits no GPU"},
 		{"layouts that fit a GPU", []change{withConfig(layouts)}, "mig-config", "", "fits no GPU"},
 		{"a layout with compute instances", []change{withConfig(halves)}, "mig-config", Warning, "into compute instances"},
+		{"a layout by device filters that does not fit", []change{mig, label(labelMIGConfig, "filters"), withConfig(filters)},
+			"mig-config", Problem, "does not fit the GPUs"},
+		{"a layout by device filters that fits", []change{mig, label(labelMIGConfig, "fits"), withConfig(filters)}, "mig-config", "", "does not fit the GPUs"},
+		{"a layout by device filters of other GPUs", []change{mig, label(labelMIGConfig, "others"), withConfig(filters)},
+			"mig-config", Warning, "has no entry for the GPUs"},
+		{"a layout by device filters that are not known", []change{mig, label(labelMIGConfig, "unknown"), withConfig(filters)},
+			"mig-config", "", "has no entry for the GPUs"},
+		{"MPS on nodes that will have MIG by a device filter", []change{nodes("a100-plain"), label(labelMIGConfig, "fits"),
+			withConfig(filters), withConfig(mpsOf(4))}, "plugin-config", Problem, "MPS is configured for nodes with MIG"},
+		{"a MIG strategy in the values", []change{withConfig("migStrategy: single\n" + carried(sharesInstances("")))},
+			"sharing", Problem, "under MIG strategy single"},
+		{"a MIG strategy in the operator's values", []change{withConfig("mig: {strategy: single}\ndevicePlugin:\n  " +
+			strings.ReplaceAll(carried(sharesInstances("")), "\n", "\n  "))}, "sharing", Problem, "under MIG strategy single"},
+		{"two MIG strategies in the values", []change{withConfig("migStrategy: single\n" + carried(shared+"flags: {migStrategy: mixed}\n"))},
+			"plugin-config", Warning, "two MIG strategies"},
+		{"one MIG strategy in the values", []change{withConfig("migStrategy: mixed\n" + carried(shared+"flags: {migStrategy: mixed}\n"))},
+			"plugin-config", "", "two MIG strategies"},
+		{"a configuration as fields of the values", []change{withConfig("config:\n  map:\n    any:\n      " + strings.ReplaceAll(shared, "\n", "\n      "))},
+			"plugin-config", Problem, "as fields"},
+		{"more replicas than any GPU has room for", []change{withConfig(strings.ReplaceAll(shared, "replicas: 4", "replicas: 16384"))},
+			"sharing", Warning, "gives 16384 replicas"},
 		{"values of a chart", []change{withConfig(values)}, "plugin-config", Problem, "does not start"},
 		{"values of a chart are no configuration", []change{withConfig(values)}, "plugin-config", "", "ignores fields"},
 		{"a configuration in the values of a chart", []change{withConfig(values)}, "sharing", OK, "gives 4 replicas"},

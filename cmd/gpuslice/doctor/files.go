@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gpuslice/gpuslice/cmd/client/manifest"
+	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/admission/cluster"
 )
@@ -109,6 +110,7 @@ func readFiles(r *manifest.Reader, paths []string, system string) (*Facts, []err
 		for _, o := range objects {
 			i := slices.IndexFunc(kinds, func(k dumpedKind) bool { return k.kind == o.Kind && k.apiVersion == o.APIVersion })
 			if i < 0 {
+				f.addValues(o)
 				continue
 			}
 			seen[kinds[i].what] = true
@@ -163,6 +165,13 @@ func (f *Facts) addBare(d manifest.Document) bool {
 		return false
 	}
 	return true
+}
+
+// addValues keeps an object of another kind if it holds the values of a chart with configurations of NVIDIA's software.
+func (f *Facts) addValues(o manifest.Object) {
+	if text := string(o.Raw); len(nvidia.CarriedConfigs(text)) > 0 {
+		f.Settings = append(f.Settings, Setting{Object: object(strings.ToLower(o.Kind), o.Namespace, o.Name), Text: text})
+	}
 }
 
 // addConfigMap keeps a ConfigMap if anything here reads it.

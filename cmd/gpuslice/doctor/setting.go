@@ -12,12 +12,15 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 )
 
-// Setting is one configuration of NVIDIA's software: a key of a ConfigMap, a file, or a text in the values of a Helm chart.
+// Setting is one configuration of NVIDIA's software: a key of a ConfigMap, a file, or a part of the values of a Helm chart.
 type Setting struct {
 	Object string // "configmap/gpu-operator/sharing"
 	Key    string // the name of the configuration; "": a file is all of it
 	Place  string // in the object: "data[any]", "config.map.any"; "": all of it
 	Text   string
+
+	asFields bool     // where a chart wants a text
+	strategy Evidence // the MIG strategy that values set beside it; Value "": none
 }
 
 // field names a field of the setting as evidence.
@@ -36,7 +39,8 @@ func (f *Facts) settings(is func(string) bool) []Setting {
 	}
 	for _, s := range all {
 		for _, c := range nvidia.CarriedConfigs(s.Text) {
-			all = append(all, Setting{s.Object, c.Key, s.field(c.Path), c.Text})
+			all = append(all, Setting{s.Object, c.Key, s.field(c.Path), c.Text, c.AsFields,
+				Evidence{s.Object, s.field(c.MIGStrategyAt), c.MIGStrategy}})
 		}
 	}
 	all = slices.DeleteFunc(all, func(s Setting) bool { return !is(s.Text) })
