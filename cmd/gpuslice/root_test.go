@@ -115,6 +115,9 @@ func TestGroups(t *testing.T) {
 		strings.Contains(cluster, "--node ") || strings.Contains(out, "--token") {
 		t.Errorf("the flags of list:\n%s", out)
 	}
+	if _, out, _ = answered("gpuslice", "estimate", "--help"); strings.Contains(out, "\nCluster:\n") {
+		t.Errorf("estimate needs no cluster: its --context is a number of tokens:\n%s", out)
+	}
 }
 
 // TestExitCodes: the root help lists every code, and no command lists codes of its own.

@@ -60,7 +60,7 @@ func flagUsages(all *pflag.FlagSet) string {
 	own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	names := kube.ConnectionFlags()
 	all.VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(names, f.Name) {
+		if all.Lookup("kubeconfig") != nil && slices.Contains(names, f.Name) { // else --context is the number of tokens
 			connection.AddFlag(f)
 		} else {
 			own.AddFlag(f)

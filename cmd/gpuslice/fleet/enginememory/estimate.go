@@ -36,6 +36,7 @@ type Run struct {
 	TensorParallel int    // GPUs that divide each layer
 	DType          string // of weights; "" or "auto": those of config.json
 	KVDType        string // of the KV cache; "" or "auto": that of the model
+	DeviceMemory   int64  // bytes of the GPU or MIG instance, as the engine sees them; 0: not known
 }
 
 func (r *Run) tokens() float64 { return float64(r.Context) * float64(r.Concurrency) }
@@ -233,13 +234,19 @@ func (e *Estimate) addSlice(c *config, r *Run) error {
 	need := *e.WeightsBytes + *e.KVBytes + *overhead
 	slice := (need + sliceUnit - 1) / sliceUnit * sliceUnit
 	e.OverheadBytes, e.SliceBytes = overhead, new(slice)
+	if r.DeviceMemory > 0 && slice > r.DeviceMemory {
+		return fmt.Errorf("the slice of %s is more than the GPU's memory, %s: weights %s, KV cache %s, overhead %s", gibibytes(slice),
+			gibibytes(r.DeviceMemory), gibibytes(*e.WeightsBytes), gibibytes(*e.KVBytes), gibibytes(*overhead))
+	}
 	e.Flags = r.flags(float64(slice), float64(*e.WeightsBytes), float64(*e.KVBytes))
-	if r.Engine != LlamaCPP {
-		c.assume("flags are for an engine that sees the slice as the GPU's memory; where it sees the whole GPU, the webhook says which part to write")
+	if share := engineFlags[r.Engine].share; share != "" && r.DeviceMemory == 0 {
+		c.assume("%s is left out, which is a part of the GPU's memory as the engine sees it: --device-memory gives that", share)
 	}
 	c.assume("overhead is a guess, for %d tokens of prefill at a time: no configuration has it; compare with the engine's log", prefillTokens)
 	return nil
 }
+
+func gibibytes(n int64) string { return fmt.Sprintf("%.1fGi", float64(n)/(1<<30)) }
 
 // flagNames are an engine's flags.
 type flagNames struct{ context, requests, prefill, share, gpus, kvDType string }
@@ -253,7 +260,7 @@ var engineFlags = map[string]flagNames{
 		"--tp_size", "--kv_cache_dtype"},
 }
 
-// flags are those with which the engine stays inside a slice, where it sees the slice as the whole memory.
+// flags are those with which the engine stays inside a slice. The share of the GPU is left out where the GPU's memory is not known.
 func (r *Run) flags(slice, weights, kv float64) (all []string) {
 	add := func(name string, value any) { all = append(all, fmt.Sprintf("%s=%v", name, value)) }
 	if r.Engine == LlamaCPP {
@@ -267,21 +274,24 @@ func (r *Run) flags(slice, weights, kv float64) (all []string) {
 	}
 	part := func(bytes, of float64) float64 { return math.Floor(bytes/of*1e4) / 1e4 }
 	names, prefill, share, kvDType := engineFlags[r.Engine], prefillTokens, 0.0, r.KVDType
+	device := float64(r.DeviceMemory)
 	switch r.Engine {
 	case vllm:
-		prefill, share = max(prefillTokens, r.Concurrency), part(slice-outside, slice)
+		prefill, share = max(prefillTokens, r.Concurrency), part(slice-outside, device)
 	case sglang:
-		share = min(part(weights+kv, slice)+1e-4, 1)
+		share = min(math.Round(part(weights+kv, device)*1e4+1)/1e4, 1)
 		if kvDType == "fp8" { // which SGLang has no name for without the kind
 			kvDType = "fp8_e4m3"
 		}
 	case tensorRT:
-		share = part(kv, slice-weights-inside) // of the memory without weights and context
+		share = part(kv, device-weights-inside) // of the memory without weights and context
 	}
 	add(names.context, r.Context)
 	add(names.requests, r.Concurrency)
 	add(names.prefill, prefill)
-	add(names.share, share)
+	if r.DeviceMemory > 0 {
+		add(names.share, share)
+	}
 	if r.TensorParallel > 1 {
 		add(names.gpus, r.TensorParallel)
 	}

@@ -383,7 +383,7 @@ func TestKVFlags(t *testing.T) {
 	for _, c := range []struct{ engine, kvType, want string }{
 		{"vllm", "fp8", "--kv-cache-dtype=fp8"}, {"vllm", "q8_0", ""}, {"vllm", "int8", ""},
 		{"sglang", "fp8", "--kv-cache-dtype=fp8_e4m3"}, {"sglang", "bfloat16", ""},
-		{"tensorrt-llm", "fp8", "--kv_cache_dtype=fp8"}, {"tensorrt-llm", "auto", "--kv_cache_free_gpu_memory_fraction=0."},
+		{"tensorrt-llm", "fp8", "--kv_cache_dtype=fp8"}, {"tensorrt-llm", "auto", "--kv_cache_dtype=auto"},
 		{"llama.cpp", "q8_0", "--cache-type-k=q8_0 --cache-type-v=q8_0"}, {"llama.cpp", "fp8", ""},
 	} {
 		r := run()
@@ -395,6 +395,41 @@ func TestKVFlags(t *testing.T) {
 		case c.want != "" && (err != nil || !strings.Contains(strings.Join(e.Flags, " "), c.want)):
 			t.Errorf("%s with %s: error %v: %+v", c.engine, c.kvType, err, e)
 		}
+	}
+}
+
+// TestShareOfGPU: the part of the GPU that an engine takes is of the memory that it sees, and unknown without that.
+func TestShareOfGPU(t *testing.T) {
+	for _, c := range []struct{ engine, flag, of24, of80 string }{
+		{"vllm", "--gpu-memory-utilization", "0.7083", "0.2125"},
+		{"sglang", "--mem-fraction-static", "0.6615", "0.1985"},
+		{"tensorrt-llm", "--kv_cache_free_gpu_memory_fraction", "0.1044", "0.0135"},
+		{"llama.cpp", "", "", ""},
+	} {
+		for memory, want := range map[int64]string{0: "", 24: c.of24, 80: c.of80} {
+			r := run()
+			r.Engine, r.Context, r.Concurrency, r.DeviceMemory = c.engine, 4096, 4, memory<<30
+			e, err := enginememory.New([]byte("{"+qwen7B+"}"), enginememory.Stored{Bytes: 15 << 30}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, flag := range e.Flags {
+				if name, value, _ := strings.Cut(flag, "="); name == c.flag {
+					got = value
+				}
+			}
+			isLeftOut := strings.Contains(strings.Join(e.Assumed, "; "), "--device-memory")
+			if got != want || isLeftOut != (want == "" && c.flag != "") {
+				t.Errorf("%s on %dGi: %q, want %q: %+v", c.engine, memory, got, want, e)
+			}
+		}
+	}
+	r := run()
+	r.DeviceMemory = 16 << 30
+	if _, err := enginememory.New([]byte("{"+qwen7B+"}"), enginememory.Stored{Bytes: 15 << 30}, r); err == nil ||
+		!strings.Contains(err.Error(), "is more than the GPU's memory, 16.0Gi") {
+		t.Errorf("a slice of more than the GPU has: error %v", err)
 	}
 }
 

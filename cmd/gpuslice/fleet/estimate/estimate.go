@@ -4,6 +4,7 @@ package estimate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 )
 
 const long = `Estimate the slice for a language model that has not run yet, from its configuration: what an inference engine keeps on each GPU for weights,
-KV cache and itself, the slice that holds it, and the engine's flags for that slice. Nothing is downloaded. DIRECTORY has config.json and, if there
+KV cache and itself, the slice that holds it, and the engine's flags for that slice; with --device-memory also its part of the GPU. Nothing is downloaded. DIRECTORY has config.json and, if there
 is one, model.safetensors.index.json or model.safetensors, whose size counts more than what is computed. What the files leave out is assumed, and
 each assumption is printed. If no rule is known for the model's attention, there is no number for it, and no answer.
 
@@ -30,8 +31,8 @@ All amounts are for one GPU; --tensor-parallel is how many GPUs divide the model
 sliceBytes (null: unknown), attention, flags, assumed and unknown ("": everything is known). kvBytesPerToken is of each token that the engine's
 log counts; kvBytes is the memory of --concurrency requests of --context tokens.`
 
-const example = `  # the slice for a model that is on this disk, for 16 requests of 8192 tokens at a time
-  gpuslice estimate /models/llama-3.1-8b --engine vllm --context 8192 --concurrency 16
+const example = `  # the slice for a model that is on this disk, for 16 requests of 8192 tokens at a time, on a GPU of which the engine sees 80Gi
+  gpuslice estimate /models/llama-3.1-8b --engine vllm --context 8192 --concurrency 16 --device-memory 80Gi
 
   # the same on two GPUs with a KV cache of 8 bits, for a program
   gpuslice estimate config.json --tensor-parallel 2 --kv-dtype fp8 -o json`
@@ -39,6 +40,7 @@ const example = `  # the slice for a model that is on this disk, for 16 requests
 // options are the command's flags and its argument.
 type options struct {
 	path   string
+	device string
 	serve  enginememory.Run
 	output cli.Output
 }
@@ -57,6 +59,13 @@ func New(s cli.Streams) *cobra.Command {
 				return fmt.Errorf("name one directory of a model, or its config.json (%s --help)", cmd.CommandPath())
 			}
 			o.path = args[0]
+			if o.device != "" {
+				var memory api.MiB
+				if err := memory.UnmarshalText([]byte(o.device)); err != nil || memory <= 0 {
+					return fmt.Errorf("--device-memory %q: accepted: an amount of memory such as 80Gi", o.device)
+				}
+				o.serve.DeviceMemory = memory.Bytes()
+			}
 			return o.run(s)
 		},
 	}
@@ -71,6 +80,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 	flags.IntVar(&o.serve.Context, "context", 8192, "`NUMBER` of tokens of a request, prompt and answer")
 	flags.IntVar(&o.serve.Concurrency, "concurrency", 16, "`NUMBER` of requests at a time")
 	flags.IntVar(&o.serve.TensorParallel, "tensor-parallel", 1, "`NUMBER` of GPUs that divide the model")
+	flags.StringVar(&o.device, "device-memory", "",
+		"`SIZE` of the memory of a GPU, as the engine sees it, such as 80Gi: of the whole GPU where it is shared, of a MIG instance its own")
 	flags.StringVar(&o.serve.DType, "dtype", "",
 		"`TYPE` of the weights that are not quantized: bfloat16, float16, float32 (default: as config.json)")
 	flags.StringVar(&o.serve.KVDType, "kv-dtype", "",
@@ -154,10 +165,18 @@ func (o *options) read() (document []byte, stored enginememory.Stored, err error
 		return nil, stored, err
 	}
 	if !info.IsDir() {
+		if info.Mode().IsRegular() {
+			if err = isWeights(path); err != nil {
+				return nil, stored, err
+			}
+		}
 		document, err = cli.ReadFile(path, enginememory.MaxConfig)
 		return document, stored, err
 	}
-	if document, err = cli.ReadFile(filepath.Join(path, "config.json"), enginememory.MaxConfig); err != nil {
+	if document, err = cli.ReadFile(filepath.Join(path, "config.json"), enginememory.MaxConfig); errors.Is(err, fs.ErrNotExist) {
+		return nil, stored, withoutConfig(path)
+	}
+	if err != nil {
 		return nil, stored, err
 	}
 	if stored.Quantization, err = cli.ReadFile(filepath.Join(path, "hf_quant_config.json"),
@@ -173,6 +192,45 @@ func (o *options) read() (document []byte, stored enginememory.Stored, err error
 		stored.Bytes, err = storedBytes(path)
 	}
 	return document, stored, err
+}
+
+const ofGGUF = "give the config.json of the model that the GGUF file was made of, with --engine llama.cpp; " +
+	"in a directory with both, the file's size counts"
+
+// isWeights is an error about a file that holds weights in the place of a configuration.
+func isWeights(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(file, magic)
+	switch extension := filepath.Ext(path); {
+	case err == nil && string(magic) == "GGUF":
+		return errors.New("it is a GGUF file: " + ofGGUF)
+	case slices.Contains([]string{".safetensors", ".bin", ".pt", ".pth"}, extension):
+		return errors.New("it holds weights: give the config.json beside it, or the directory")
+	}
+	return nil
+}
+
+// otherFormats are files that a directory has in the place of config.json.
+var otherFormats = []struct{ pattern, meaning string }{
+	{"*.gguf", "there is a GGUF file: " + ofGGUF},
+	{"adapter_config.json", "it is an adapter: give the model that it is for, whose memory is the larger part"},
+	{"model_index.json", "it is a pipeline of diffusers, for which no rule is known"},
+	{"params.json", "it has the format of the model's authors: give the config.json that is published for transformers"},
+}
+
+// withoutConfig is the error about a directory without config.json.
+func withoutConfig(directory string) error {
+	for _, f := range otherFormats {
+		if found, _ := fs.Glob(os.DirFS(directory), f.pattern); len(found) > 0 {
+			return errors.New("it has no config.json; " + f.meaning)
+		}
+	}
+	return errors.New("it has no config.json")
 }
 
 // ggufBytes is the size of the one GGUF file of a directory. 0: there is none, or a choice.
