@@ -17,6 +17,10 @@ func answers(o Options, pods []Sample, w io.Writer) (unexpected int, err error) 
 		return 0, err
 	}
 	fmt.Fprintf(w, "\n=== %d pods, and what gpuslice decides about each\n\n", len(pods))
+	if o.Pod != "" {
+		fmt.Fprintf(w, "By the policies and nodes of this demonstration (test/demo/policies; A100, L4, T4 and H100). By yours, after make build:\n"+
+			"  kubectl get nodes -o yaml > nodes.yaml; bin/gpuslice explain -f %s --policies FILE --nodes nodes.yaml\n\n", o.Pod)
+	}
 	var claimed claimTotals
 	for _, s := range pods {
 		got, err := known.answer(o, s, &claimed, w)
@@ -40,7 +44,10 @@ func (w *world) answer(o Options, s Sample, claimed *claimTotals, out io.Writer)
 	if err != nil {
 		return "", err
 	}
-	name := fmt.Sprintf("%-22s", s.Pod.GetName())
+	name, why := fmt.Sprintf("%-22s", s.Pod.GetName()), s.Title
+	if o.Pod != "" {
+		name, why = fmt.Sprintf("%-22s", strings.TrimSpace(s.Pod.GetName()+" "+s.Template)), answer.reason
+	}
 	if answer.pod == nil {
 		fmt.Fprintf(out, "%s denied: %s\n", name, answer.denied.Message())
 		PrintWarnings(answer.warnings, out)
@@ -51,7 +58,7 @@ func (w *world) answer(o Options, s Sample, claimed *claimTotals, out io.Writer)
 		return "", err
 	}
 	if planned == nil {
-		fmt.Fprintf(out, "%s unchanged: %s\n", name, s.Title)
+		fmt.Fprintf(out, "%s unchanged: %s\n", name, why)
 		PrintWarnings(answer.warnings, out)
 		return "unchanged", nil
 	}

@@ -58,6 +58,10 @@ func TestLocal(t *testing.T) {
 			strings.ReplaceAll(container, "\n  -", "\n      -") +
 			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: served, labels: {gpuslice.dev/memory: 3Gi}}\nspec:\n  containers:\n" +
 			"  - {name: vllm, image: 'vllm/vllm-openai:v0.8.5', args: [--model=m], resources: {limits: {nvidia.com/gpu: 1}}}\n"
+		text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: a, image: a}]}\n" +
+			"---\napiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray}\nspec:\n  headGroupSpec: {template: {spec: {containers: [{name: a, image: a}]}}}\n" +
+			"  workerGroupSpecs: [{groupName: w, template: {metadata: {labels: {gpuslice.dev/memory: 1Gi}}, spec: {containers: [" +
+			"{name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}}]\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +70,9 @@ func TestLocal(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		for _, words := range []string{`one +l4-\S+: 4Gi held by guard`, `two\S* +l4-\S+: 2Gi held by guard`,
-			`served +l4-\S+: 3Gi held by guard.*\n    warning: .*--gpu-memory-utilization=`, `\+ +nvidia.com/gpu.shared`} {
+			`served +l4-\S+: 3Gi held by guard.*\n    warning: .*--gpu-memory-utilization=`, `\+ +nvidia.com/gpu.shared`,
+			`plain +unchanged: no GPU requested`, `ray-1 spec\.headGroupSpec\.template unchanged: no GPU requested`,
+			`ray-2 spec\.workerGroupSpecs\[0\]\.template \S+: 1Gi held by guard`, `explain -f \S+own.yaml --policies FILE --nodes nodes.yaml`} {
 			if !regexp.MustCompile(words).MatchString(out.String()) {
 				t.Errorf("not printed: %s\n%s", words, out.String())
 			}

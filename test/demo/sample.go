@@ -73,6 +73,7 @@ type Sample struct {
 	Title     string
 	Namespace string
 	Expect    string // "mutated STRATEGY", "denied RULE", "unchanged"; empty: nothing is expected
+	Template  string // where the pod stands in an object with several: "spec.workerGroupSpecs[0].template"; empty: elsewhere
 	Pod       *unstructured.Unstructured
 }
 
@@ -109,7 +110,7 @@ func ownSamples(file string) ([]Sample, error) {
 			return nil, p
 		}
 		for _, o := range objects {
-			pods, err := podsOf(o)
+			pods, places, err := podsOf(o)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o, err)
 			}
@@ -123,7 +124,7 @@ func ownSamples(file string) ([]Sample, error) {
 				}
 				name := o.Name
 				if len(pods) > 1 {
-					name = fmt.Sprintf("%s-%d", o.Name, i+1)
+					name, s.Template = fmt.Sprintf("%s-%d", o.Name, i+1), places[i]
 				}
 				s.Pod.SetNamespace(s.Namespace)
 				s.Pod.SetName(cmp.Or(s.Pod.GetName(), name))
@@ -140,23 +141,23 @@ func ownSamples(file string) ([]Sample, error) {
 	return all, nil
 }
 
-// podsOf are an object's pods: itself, or those that its controller would create, one for each of its templates.
-func podsOf(o manifest.Object) (pods []json.RawMessage, err error) {
+// podsOf are an object's pods: itself, or those that its controller would create, one for each of its templates, and where these stand.
+func podsOf(o manifest.Object) (pods []json.RawMessage, places []string, err error) {
 	if o.Kind == "Pod" {
-		return []json.RawMessage{o.Raw}, nil
+		return []json.RawMessage{o.Raw}, []string{""}, nil
 	}
 	templates, err := manifest.Templates(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, t := range templates {
 		pod, err := t.Pod(o)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		pods = append(pods, pod)
+		pods, places = append(pods, pod), append(places, t.Path())
 	}
-	return pods, nil
+	return pods, places, nil
 }
 
 func readSample(file string, b []byte) (Sample, error) {

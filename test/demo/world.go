@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -55,6 +56,7 @@ func newWorld(documents map[string][]byte, source pools.Source) (*world, error) 
 type answer struct {
 	pod      *unstructured.Unstructured // as it comes out; nil: denied
 	denied   policies.Decision
+	reason   string // why it is unchanged
 	warnings []string
 }
 
@@ -92,7 +94,7 @@ func (w *world) create(pod *unstructured.Unstructured) (a answer, err error) {
 
 // after is the answer once d was decided about the pod.
 func (a answer) after(d policies.Decision, pod *unstructured.Unstructured) answer {
-	a.warnings = append(a.warnings, d.Warnings...)
+	a.warnings, a.reason = append(a.warnings, d.Warnings...), cmp.Or(a.reason, d.UnchangedReason)
 	if a.pod = pod; d.Outcome == policies.Denied {
 		a.pod, a.denied = nil, d
 	}

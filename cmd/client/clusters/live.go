@@ -26,18 +26,21 @@ func dryRunInstead(c *kube.Connection, err error) error {
 	return err
 }
 
-// Connect connects to the cluster of the flags for a command that can read files instead.
-func Connect(flags *kube.Flags, s cli.Streams) (*kube.Connection, error) {
+// OfflineFlags are those by which files take the place of a cluster.
+const OfflineFlags = "--policies FILE --nodes FILE"
+
+// Connect connects to the cluster of the flags for a command that can read files instead, by other flags: "--policies FILE".
+func Connect(flags *kube.Flags, s cli.Streams, instead string) (*kube.Connection, error) {
 	connection, err := flags.Connect(s)
 	if errors.Is(err, kube.ErrNoCluster) {
-		return nil, fmt.Errorf("%w, or give files instead: --policies FILE --nodes FILE", err)
+		return nil, fmt.Errorf("%w, or give files instead: %s", err, instead)
 	}
 	return connection, err
 }
 
 // readLive reads from the cluster of the flags the objects that no file gives. Files are read afterwards, and win.
 func (l *loader) readLive(ctx context.Context, s cli.Streams) error {
-	c, err := Connect(&l.flags.Kube, s)
+	c, err := Connect(&l.flags.Kube, s, OfflineFlags)
 	if err != nil {
 		return err
 	}

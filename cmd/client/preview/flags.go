@@ -59,7 +59,7 @@ func (f *Flags) Check() error {
 // engine builds the engine that the flags name.
 func (f *Flags) engine(ctx context.Context, r *manifest.Reader, s cli.Streams) (*Engine, error) {
 	if f.dryRun == dryRunServer {
-		connection, err := clusters.Connect(&f.Kube, s)
+		connection, err := clusters.Connect(&f.Kube, s, clusters.OfflineFlags)
 		if err != nil {
 			return nil, err
 		}

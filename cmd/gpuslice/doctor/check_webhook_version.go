@@ -1,8 +1,9 @@
 package doctor
 
 import (
-	"cmp"
 	"strings"
+
+	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
 // labelVersion holds the version of a chart that pins the image by its digest alone.
@@ -14,7 +15,10 @@ func checkWebhookVersion(f *Facts) []Finding {
 		return nil
 	}
 	image := f.Deployment.Spec.Template.Spec.Containers[0].Image
-	version := cmp.Or(tag(image), f.Deployment.Labels[labelVersion])
+	version := tag(image)
+	if _, err := semver.ParseGeneric(version); err != nil { // "latest", "test" and the like show none
+		version = f.Deployment.Labels[labelVersion]
+	}
 	where := "deployment/" + f.Deployment.Namespace + "/" + f.Deployment.Name
 	switch {
 	case version == "":

@@ -85,14 +85,22 @@ func examineCluster(f *Facts) []Finding {
 	if f.unread(whatWebhook) || f.unread(whatWebhooks) {
 		return all
 	}
-	none := newFinding(Note, "gpuslice is not installed").With(object("namespace", "", f.System), "deployments", "none of gpuslice").
-		WithRemedy("%s", f.reinstall())
-	none.Check = "installation"
-	return append(all, none)
+	return append(all, f.notInstalled(Note))
 }
 
 // examineInstallation finds the health of an installation.
 func examineInstallation(f *Facts) []Finding { return run(f, installation()) }
+
+// notInstalled is the finding that there is no installation, with what one has left.
+func (f *Facts) notInstalled(level Level) Finding {
+	where, remedy := object("namespace", "", f.System), f.reinstall()
+	none := newFinding(level, "gpuslice is not installed").With(where, "deployments", "none of gpuslice")
+	if n := len(f.Policies); n > 0 {
+		none, remedy = none.With(where, "policies that govern nothing", decimal(n)), remedy+"\nor remove what is left: gpuslice uninstall"
+	}
+	none.Check = "installation"
+	return none.WithRemedy("%s", remedy)
+}
 
 func run(f *Facts, checks []check) []Finding {
 	var all []Finding

@@ -65,8 +65,7 @@ func NewVerify(s cli.Streams, proofs ...Proof) *cobra.Command {
 					return o.print(s, kindVerify, p.Run(cmd.Context(), connection.Client, facts, o.kube.Namespace, s.Err))
 				}
 			}
-			all := tryNamespace(cmd.Context(), connection.Client, facts, o.kube.Namespace)
-			return o.print(s, kindVerify, append(all, examineInstallation(facts)...))
+			return o.print(s, kindVerify, verify(cmd.Context(), connection.Client, facts, o.kube.Namespace))
 		},
 	}
 	for _, p := range proofs {
@@ -75,6 +74,14 @@ func NewVerify(s cli.Streams, proofs ...Proof) *cobra.Command {
 	cmd.Long += fmt.Sprintf(findingsHelp, kindVerify)
 	o.register(cmd, s, "to try (default: the first that is governed and enforced)")
 	return cmd
+}
+
+// verify tries a namespace and examines the installation.
+func verify(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
+	if !f.Installed() && !f.unread(whatWebhook) && !f.unread(whatWebhooks) {
+		return []Finding{f.notInstalled(Problem)}
+	}
+	return append(tryNamespace(ctx, client, f, namespace), examineInstallation(f)...)
 }
 
 // shownNames are the governed namespaces that are named if -n names none of them.

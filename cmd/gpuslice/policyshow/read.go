@@ -24,7 +24,7 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	if len(o.policies) > 0 {
 		return o.readFiles(s)
 	}
-	connection, err := clusters.Connect(&o.kube, s)
+	connection, err := clusters.Connect(&o.kube, s, "--policies FILE")
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,11 @@ func (o *historyOptions) run(ctx context.Context, s cli.Streams, output *cli.Out
 	}
 	all := records.All()
 	if len(all) == 0 {
-		return fmt.Errorf("no samples of GPU memory by pod were found%s", leftOut(records))
+		where := ""
+		if slices.Contains(o.from, fromRecord) {
+			where = "; gpuslice's leader records what agents report: without agents, read a Prometheus that scrapes DCGM exporter, with --prometheus"
+		}
+		return fmt.Errorf("no samples of GPU memory by pod were found%s%s", leftOut(records), where)
 	}
 	for _, text := range []string{incomplete(records), leftOut(records), offers.problem} {
 		if text != "" {
