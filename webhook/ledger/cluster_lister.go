@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
@@ -47,12 +50,42 @@ const (
 	BasisPromise   ChargeBasis = iota // a promise
 	BasisDevices                      // the whole devices that the pod requests, without a promise
 	BasisUnmanaged                    // the same, of a pod that should have a promise: it was created without a review
+	basisNone                         // nothing that could be a GPU in any cluster
 )
+
+// needsNothing reports whether the pod holds nothing whatever pools, classes and policies there are. Most pods of most namespaces do.
+func needsNothing(pod *corev1.Pod) bool {
+	_, promised := pod.Annotations[api.AnnotationPromise]
+	extended := func(r corev1.ResourceRequirements) bool {
+		for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+			for name := range list {
+				if strings.Contains(string(name), "/") {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	container := func(c corev1.Container) bool { return extended(c.Resources) }
+	return !promised && len(pod.Spec.ResourceClaims) == 0 &&
+		!slices.ContainsFunc(pod.Spec.InitContainers, container) && !slices.ContainsFunc(pod.Spec.Containers, container)
+}
+
+// holding is that of a pod by HoldingOf, and its basis.
+func holding(of func(*corev1.Pod) (quota.Holding, ChargeBasis), pod *corev1.Pod) (quota.Holding, ChargeBasis) {
+	if needsNothing(pod) {
+		return quota.Holding{Namespace: pod.Namespace}, basisNone
+	}
+	return of(pod)
+}
+
+// ofCluster reports whether a holding may change although its pod does not.
+func (b ChargeBasis) ofCluster() bool { return b == BasisDevices || b == BasisUnmanaged }
 
 // cachedPod is a pod as it was last read.
 type cachedPod struct {
 	version    string
-	generation any // nil: it has a promise, which fixes its holding for good
+	generation any // nil: its holding is fixed for good
 	pod        Pod
 }
 
@@ -102,12 +135,12 @@ func activeOnly(o *metav1.ListOptions) { o.FieldSelector = activePods }
 
 // read reads a pod's holding.
 func (l *ClusterLister) read(p *corev1.Pod, generation any) cachedPod {
-	holding, basis := l.HoldingOf(p)
-	if basis == BasisPromise {
+	held, basis := holding(l.HoldingOf, p)
+	if !basis.ofCluster() {
 		generation = nil
 	}
 	return cachedPod{p.ResourceVersion, generation,
-		Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
+		Pod{UID: string(p.UID), Name: p.Name, Holding: held, Unmanaged: basis == BasisUnmanaged}}
 }
 
 // podsOf collects the pods of a namespace.

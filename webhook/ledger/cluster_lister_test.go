@@ -22,7 +22,8 @@ func TestClusterListerCache(t *testing.T) {
 		return quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: int64(read[p.Name])}}, basis
 	}}
 	pod := func(name, version string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{requesting("example.com/any")}}}
 	}
 	list := func(namespace string, all []corev1.Pod) []Pod {
 		pods := l.collect(namespace)
@@ -32,7 +33,9 @@ func TestClusterListerCache(t *testing.T) {
 		l.remember(namespace, pods.seen)
 		return pods.holding
 	}
-	list("a", []corev1.Pod{pod("same", "1"), pod("changes", "1"), pod("unmanaged", "1")})
+	plain := pod("plain", "1")
+	plain.Spec.Containers = []corev1.Container{requesting(corev1.ResourceCPU)}
+	list("a", []corev1.Pod{pod("same", "1"), pod("changes", "1"), pod("unmanaged", "1"), plain})
 	got := list("a", []corev1.Pod{pod("same", "1"), pod("changes", "2"), pod("unmanaged", "1")})
 	list("b", []corev1.Pod{pod("same", "1")})
 	list("a", nil)

@@ -22,8 +22,10 @@ const (
 	maxWatches = 200
 	// watchTTL is how long a namespace is watched after a budget was last decided by it.
 	watchTTL = workerTTL
-	// minWatchAge is how long a watch lasts at least before it is started again because the cluster has changed.
-	minWatchAge = 10 * time.Second
+	// minWatchAge is how long a watch lasts at least before it is started again because the cluster has changed, and maxWatchStart how
+	// long where it shows nothing yet.
+	minWatchAge   = time.Second
+	maxWatchStart = 10 * time.Second
 )
 
 // ClusterWatcher is the Watcher of a cluster. Each namespace has a watch of its own, from its first use.
@@ -105,14 +107,20 @@ func (c *ClusterWatcher) watch(namespace string) (w *namespaceWatch, pending boo
 	case ok && (w.generation == generation || !w.pods.dependsOnCluster()): // their holdings are still the same
 		w.asked = time.Now()
 		return w, false
-	case ok && time.Since(w.started) < minWatchAge:
-		return nil, true // each start lists the pods: a cluster that changes on and on would do nothing else
+	case ok && w.isYoung(): // each start lists the pods: a cluster that changes on and on would do nothing else
+		return nil, true
 	case ok:
 		w.cancel()
 	}
 	w = c.start(namespace, generation)
 	c.watches[namespace] = w
 	return w, false
+}
+
+// isYoung reports whether the watch is too young to be started again. Until it is, each batch of requests lists the pods.
+func (w *namespaceWatch) isYoung() bool {
+	age := time.Since(w.started)
+	return age < minWatchAge || w.pods.pending() && age < maxWatchStart
 }
 
 // start starts the watch of a namespace. The caller holds c.mu.

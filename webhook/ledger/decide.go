@@ -6,9 +6,10 @@ import "time"
 type coverage int
 
 const (
-	coverageNone    coverage = iota // pods that this replica may not have counted: only requests that already have a reservation are answered
-	coverageCounted                 // pods that it has counted: nothing can be denied
-	coverageListed                  // a new list
+	// pods that this replica may not have counted: only dry runs are answered, and requests that already have a reservation
+	coverageNone    coverage = iota
+	coverageCounted          // pods that it has counted: nothing can be denied
+	coverageListed           // a new list
 )
 
 // decide returns the answers to send once tally is written, in the order of arrival, and adds the reservations to tally.
@@ -16,7 +17,8 @@ const (
 func (r *round) decide(tally *Tally, on coverage) (replies []reply) {
 	for _, w := range r.waiting {
 		mine := r.reservation(w)
-		if on == coverageNone && !tally.Has(mine) {
+		// A dry run takes nothing. To count for each would list the pods each time, where they cannot be watched.
+		if on == coverageNone && !w.request.DryRun && !tally.Has(mine) {
 			continue
 		}
 		a := r.evaluate(tally, w, mine)

@@ -29,7 +29,11 @@
 //
 // Pods that no replica reviewed, during an outage or a bypass, have no reservation. A replica
 // therefore admits a pod only after it has counted the pods itself: by its watch, or by a list while the watch starts or is broken. If
-// a namespace cannot be watched, the last list counts for 30 s (countTTL).
+// a namespace cannot be watched, the last list counts for 30 s (countTTL). A dry run takes nothing, so that one that fits rests on the
+// ledger alone.
+//
+// A watch starts again when pools, classes or policies change by which pods without a promise are counted, but not while it is young
+// (minWatchAge): meanwhile each batch lists the pods. Pods that name neither an extended resource nor a claim hold nothing in any cluster.
 //
 // The pods are listed when a request does not fit without, and for a budget whose watch is broken, whose reservations
 // may have expired or that was not listed for minutes. Which budgets are reconciled without a request, and when, is in

@@ -31,6 +31,7 @@ func TestReserve(t *testing.T) {
 	t.Run("creates that fail in a loop take one place", failingCreates)
 	t.Run("a reservation without a pod is released", reservationWithoutPod)
 	t.Run("a dry run answers and writes nothing", dryRun)
+	t.Run("a dry run of pods that are not counted lists none", uncountedDryRun)
 	t.Run("the same review twice reserves once", sameReviewTwice)
 	t.Run("a request that is gone gets no reservation", impatientRequest)
 	t.Run("a write without an answer is read again", writeWithoutAnswer)
@@ -161,6 +162,27 @@ func reservationWithoutPod(t *testing.T) {
 		b.want(b.replicas[1].Reserve(t.Context(), b.request("2")), ledger.Exceeded)
 		time.Sleep(ledger.ReservationTTL + time.Second)
 		b.want(b.replicas[1].Reserve(t.Context(), b.request("3")), ledger.Admitted)
+	})
+}
+
+// uncountedDryRun: where pods cannot be watched, a dry run that fits lists none.
+func uncountedDryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2, 2)
+		b.want(b.admit("1"), ledger.Admitted)
+		dry := b.request("dry")
+		dry.DryRun = true
+		for range 3 {
+			b.want(b.replicas[1].Reserve(t.Context(), dry), ledger.Admitted)
+		}
+		if n := b.replicas[1].Counts().Lists; n != 0 {
+			t.Errorf("%d lists for dry runs", n)
+		}
+		b.want(b.replicas[1].Reserve(t.Context(), b.request("2")), ledger.Admitted)
+		if n := b.replicas[1].Counts().Lists; n != 1 {
+			t.Errorf("%d lists for the first pod", n)
+		}
+		b.want(b.replicas[1].Reserve(t.Context(), dry), ledger.Exceeded)
 	})
 }
 

@@ -85,7 +85,7 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 		out.watchedPod, out.holding = before, holding
 		return out, 0
 	}
-	out.holding, out.basis = w.holdingOf(pod)
+	out.holding, out.basis = holding(w.holdingOf, pod)
 	key, _ := json.Marshal(out.holding) // a Holding can always be encoded
 	out.alike = string(key)
 	return out, 0
@@ -205,7 +205,7 @@ func (w *watchedPods) put(pod *shownPod) {
 
 // count adds n to the pod's count. The caller holds w.mu.
 func (w *watchedPods) count(pod watchedPod, n int) {
-	if pod.basis != BasisPromise {
+	if pod.basis.ofCluster() {
 		w.unpromised += n
 	}
 	if pod.claims {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,46 @@ func labelledPod(uid string, version, slices int, basis string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version), Generation: 1,
 		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)},
 		Labels:      map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
+}
+
+// requesting is a container that requests one of a resource.
+func requesting(name corev1.ResourceName) corev1.Container {
+	one := corev1.ResourceList{name: resource.MustParse("1")}
+	return corev1.Container{Resources: corev1.ResourceRequirements{Limits: one, Requests: one}}
+}
+
+// TestPodsOfNoCluster: what a pod holds depends on the cluster unless it has a promise, or nothing that could be a GPU.
+func TestPodsOfNoCluster(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(*corev1.Pod)
+		read    int
+		depends bool
+	}{
+		"nothing":              {func(*corev1.Pod) {}, 0, false},
+		"CPU":                  {func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{requesting(corev1.ResourceCPU)} }, 0, false},
+		"an extended resource": {func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{requesting("example.com/any")} }, 1, true},
+		"in an init container": {func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{requesting("nvidia.com/gpu")} }, 1, true},
+		"a claim":              {func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }, 1, true},
+		"a false promise":      {func(p *corev1.Pod) { p.Annotations = map[string]string{api.AnnotationPromise: "none"} }, 1, true},
+		"a promise": {func(p *corev1.Pod) {
+			p.Annotations, p.Labels["basis"] = map[string]string{api.AnnotationPromise: "it"}, ""
+		}, 1, false},
+	} {
+		pod := labelledPod("p", 2, 0, "unmanaged")
+		pod.Annotations = nil
+		c.change(pod)
+		read := 0
+		w := &watchedPods{holdingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { read++; return labelled(p) }}
+		_ = w.Replace(shownAll(w, []any{pod}), "2")
+		if read != c.read || w.dependsOnCluster() != c.depends {
+			t.Errorf("%s: read %d times, depends on the cluster: %t", name, read, w.dependsOnCluster())
+		}
+		_ = w.Delete(shown(w, pod))
+		if w.dependsOnCluster() {
+			t.Errorf("%s: without pods it depends on the cluster", name)
+		}
+	}
 }
 
 // shown is what is kept of a pod.
