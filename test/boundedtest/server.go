@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -14,12 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// BinaryServer lists and watches pods in Kubernetes' binary form. A watch begins with all of them.
+// BinaryServer lists and watches objects of one kind in Kubernetes' binary form. A watch begins with all of them.
 type BinaryServer struct {
-	Pods []corev1.Pod
+	List kuberuntime.Object // of at least one
 	// Last is the event that ends a watch. Optional.
 	Last *watch.Event
-	// NoWatchedLists has clients list the pods first.
+	// NoWatchedLists has clients list the objects first.
 	NoWatchedLists bool
 }
 
@@ -31,7 +32,7 @@ func (s BinaryServer) Start(t testing.TB) *rest.Config {
 		switch {
 		case r.URL.Query().Get("watch") == "":
 			w.Header().Set("Content-Type", kuberuntime.ContentTypeProtobuf)
-			_, _ = w.Write(encode(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: s.Pods}))
+			_, _ = w.Write(encode(t, s.List))
 			return
 		case whole && s.NoWatchedLists:
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -39,11 +40,7 @@ func (s BinaryServer) Start(t testing.TB) *rest.Config {
 		}
 		w.Header().Set("Content-Type", kuberuntime.ContentTypeProtobuf+";stream=watch")
 		if whole {
-			for i := range s.Pods {
-				_, _ = w.Write(Frame(t, watch.Event{Type: watch.Added, Object: &s.Pods[i]}))
-			}
-			_, _ = w.Write(Frame(t, watch.Event{Type: watch.Bookmark, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}}))
+			_, _ = w.Write(s.initial(t))
 		}
 		if s.Last != nil {
 			_, _ = w.Write(Frame(t, *s.Last))
@@ -54,6 +51,26 @@ func (s BinaryServer) Start(t testing.TB) *rest.Config {
 	t.Cleanup(server.Close)
 	return &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: kuberuntime.ContentTypeProtobuf,
 		AcceptContentTypes: kuberuntime.ContentTypeProtobuf}}
+}
+
+// initial are the events of the list, and the bookmark after them.
+func (s BinaryServer) initial(t testing.TB) (out []byte) {
+	var last kuberuntime.Object
+	err := meta.EachListItem(s.List, func(object kuberuntime.Object) error {
+		out, last = append(out, Frame(t, watch.Event{Type: watch.Added, Object: object})...), object.DeepCopyObject()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	about, err := meta.Accessor(last)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	about.SetResourceVersion("7")
+	about.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return append(out, Frame(t, watch.Event{Type: watch.Bookmark, Object: last})...)
 }
 
 // Frame is an event as it is sent.
