@@ -182,10 +182,12 @@ func (c *creation) leaveWithoutRequest() Decision {
 		if c.asked != nil {
 			return leaveUnchanged(whyForeign)
 		}
-		return leaveUnchanged(whyNoGPU)
+		d := leaveUnchanged(whyNoGPU)
+		d.Warnings = request.Unoffered(in.Pod, in.Pools, in.Resources)
+		return d
 	case p.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
-		d.Warnings = request.Unrequested(in.Pod, in.Pools)
+		d.Warnings = append(request.Unrequested(in.Pod, in.Pools), request.Unoffered(in.Pod, in.Pools, in.Resources)...)
 		return d
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)
@@ -210,6 +212,7 @@ func (c *creation) plan() Decision {
 		return d
 	}
 	d.Warnings = append(d.Warnings, request.UnreadVariables(c.in.Pod)...)
+	d.Warnings = append(d.Warnings, c.besideSlice(p.Promise)...)
 	d.Planned = &p.Promise.Planned
 	return d
 }

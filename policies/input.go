@@ -30,6 +30,8 @@ type Input struct {
 	Pools       []pools.Pool
 	// PoolsComplete reports whether the list of pools is final: a pod that fits none is denied instead of waiting.
 	PoolsComplete bool
+	// Resources are the names by which nodes and device classes offer devices of any kind, sorted.
+	Resources []string
 	// DeviceClasses are the cluster's, by name, and Claims the specs of the pod's claims, by the pod's name for each. A
 	// claim that is not listed may be a GPU.
 	DeviceClasses map[string]*resourcev1.DeviceClass

@@ -83,7 +83,7 @@ func TestDiscoveredPool(t *testing.T) {
 		restarting := offering(node.DeepCopy(), map[string]int64{"gpu.shared": 0})
 		for name, nodes := range map[string][]*corev1.Node{"the node is gone": nil, "its plugin restarts": {restarting}} {
 			after := FromNodes(nodes, config.PoolsSpec{}, kept)
-			before[0].Nodes = nil
+			before[0].Nodes, before[0].Extended = nil, nil
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("%s (-before +after):\n%s", name, diff)
 			}

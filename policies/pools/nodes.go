@@ -141,7 +141,7 @@ func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
 	slices.SortFunc(g.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
+	p.Nodes, p.Handlers, p.Agents, p.Extended = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes), extendedOf(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p
 }

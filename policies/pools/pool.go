@@ -62,6 +62,8 @@ type Pool struct {
 	// Agents reports whether each node of the pool has an agent, or had one minutes ago: one that is started again takes no
 	// longer. A pool without nodes has none.
 	Agents bool `json:"-"`
+	// Extended are the extended resources that one of its nodes has, sorted.
+	Extended []string `json:"-"`
 	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
 	GuardFailures map[string]string `json:"-"`
 	// Notes are oddities of the pool, for people: contradicting labels, a label that cannot be read.

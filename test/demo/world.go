@@ -27,6 +27,7 @@ type world struct {
 	book    config.Book
 	spec    config.PoolsSpec // of the default policy
 	pools   []pools.Pool
+	devices []string // names by which devices of any kind are offered
 	classes map[string]*resourcev1.DeviceClass
 	keys    promise.Keys
 	held    map[string][]quota.Holding // by budget
@@ -48,7 +49,7 @@ func newWorld(documents map[string][]byte, source pools.Source) (*world, error) 
 	if p := w.book.Default(); p != nil {
 		w.spec = p.Pools
 	}
-	w.pools = source.Pools(w.spec, nil)
+	w.pools, w.devices = source.Pools(w.spec, nil), source.Resources()
 	return w, nil
 }
 
@@ -127,7 +128,7 @@ func (w *world) verify(in policies.Input) policies.Decision {
 // input is the input of a decision about a pod of the namespace, without the pod.
 func (w *world) input(namespace string) policies.Input {
 	ns := api.Namespace{Name: namespace, Labels: map[string]string{corev1.LabelMetadataName: namespace}}
-	in := policies.Input{Namespace: ns, Pools: w.pools, PoolsComplete: w.spec.Complete,
+	in := policies.Input{Namespace: ns, Pools: w.pools, PoolsComplete: w.spec.Complete, Resources: w.devices,
 		DeviceClasses: w.classes, Guard: scenarios.Guard()}
 	in.Policy, in.PolicyError = w.book.For(ns)
 	return in

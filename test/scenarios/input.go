@@ -42,6 +42,7 @@ func (s Scenario) Governed() policies.Input {
 		return in
 	}
 	in.Policy = p
+	in.Resources = s.Source().Resources()
 	in.Pools, in.PoolsComplete = s.Source().Pools(p.Pools, nil), p.Pools.Complete
 	in.Guard, in.Runtimes, in.DeviceClasses = Guard(), s.Runtimes, s.Classes
 	failures := s.Failures(in.Pools)

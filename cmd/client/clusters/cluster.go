@@ -22,6 +22,7 @@ import (
 type Cluster struct {
 	Book      config.Book
 	Pools     []pools.Pool
+	Resources []string // that nodes and device classes offer
 	Guard     *config.GuardSettings
 	Runtimes  pools.Runtimes
 	Namespace string                       // of objects that name none
@@ -47,7 +48,7 @@ func (c *Cluster) Input(namespace string) policies.Input {
 	} else {
 		policy, err := c.Book.For(ns)
 		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err,
-			Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard, Runtimes: c.Runtimes}
+			Pools: c.Pools, PoolsComplete: c.complete, Resources: c.Resources, Guard: c.Guard, Runtimes: c.Runtimes}
 	}
 	in.LimitRanges = c.ranges[namespace]
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))

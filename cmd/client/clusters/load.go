@@ -108,6 +108,7 @@ func (l *loader) finish() {
 	if policy := c.Book.Default(); policy != nil {
 		spec = policy.Pools
 	}
+	c.Resources = l.objects.Source.Resources()
 	c.Pools, c.complete = l.objects.Source.Pools(spec, nil), spec.Complete
 }
 

@@ -1,16 +1,12 @@
 package request
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -56,13 +52,10 @@ func UnreadVariables(pod *corev1.Pod) (warnings []string) {
 
 // besideSlices describes so many of a resource without a slice; "" if there is nothing to report.
 func besideSlices(resource string, count int64, all []pools.Pool) string {
-	var offered, shared *pools.Pool
+	var shared *pools.Pool
 	for i := range all {
-		if p := &all[i]; p.Resource == resource {
-			offered = p
-			if strategies.Named(p.Strategy).Shared() {
-				shared = p
-			}
+		if p := &all[i]; p.Resource == resource && strategies.Named(p.Strategy).Shared() {
+			shared = p
 		}
 	}
 	whole := slices.ContainsFunc(all, func(p pools.Pool) bool { return p.Resource == resource && strategies.Named(p.Strategy).Whole() })
@@ -74,19 +67,6 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 		return fmt.Sprintf(
 			"%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
 			resource, shared.Strategy, api.LabelMemory)
-	case offered == nil && strings.HasPrefix(resource, nvidia.MIGPrefix):
-		return fmt.Sprintf("no node offers %s; they offer %s", resource, cmp.Or(message.JoinNames(instances(all)), "no MIG instance"))
 	}
 	return ""
-}
-
-// instances are the MIG resources that nodes offer.
-func instances(all []pools.Pool) (names []string) {
-	for _, p := range all {
-		if strings.HasPrefix(p.Resource, nvidia.MIGPrefix) {
-			names = append(names, p.Resource)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -31,6 +31,7 @@ type Snapshot struct {
 	documents []document         // that it was made of
 	tenants   map[string]*Tenant // tenants' own documents, by namespace
 	pools     []pools.Pool
+	resources []string                // that nodes and device classes offer
 	places    func() map[place]string // of the pools, made at first use
 	nodes     int
 	guard     *config.GuardSettings
@@ -113,6 +114,7 @@ func (s *Snapshot) Tenants() map[string]*Tenant { return s.tenants }
 func (s *Snapshot) withPools(source pools.Source, known pools.Known) *Snapshot {
 	out := *s
 	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
+	out.resources = source.Resources()
 	out.places = sync.OnceValue(func() map[place]string { return placesIn(out.pools) })
 	return &out
 }
@@ -168,7 +170,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete,
-		Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
+		Resources: s.resources, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
 	if _, unread := ns.Labels[LabelsNotRead]; unread {
 		err = errLabelsNotRead

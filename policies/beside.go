@@ -1,0 +1,58 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// maxBeside bounds the warnings about resources beside a slice.
+const maxBeside = 8
+
+// besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools has. Of a pool
+// without nodes nothing is known, and a scheduler of another system may count what no node shows.
+func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
+	var chosen []pools.Pool
+	for _, pool := range c.in.Pools {
+		if slices.Contains(p.Pools, pool.Name) && len(pool.Nodes) > 0 {
+			chosen = append(chosen, pool)
+		}
+	}
+	if s := c.in.Pod.Spec.SchedulerName; len(chosen) < len(p.Pools) || s != "" && s != corev1.DefaultSchedulerName {
+		return nil
+	}
+	for container := range podspec.Containers(&c.in.Pod.Spec) {
+		for resource, amount := range container.Resources.Limits {
+			name := string(resource)
+			_, removed := p.Request.Of(container.Name).Foreign[name]
+			if amount.IsZero() || removed || !strings.Contains(name, "/") || pools.IsGPU(name, c.in.Pools) || c.byClass(name) ||
+				slices.ContainsFunc(chosen, func(pool pools.Pool) bool { return slices.Contains(pool.Extended, name) }) {
+				continue
+			}
+			warnings = append(warnings, fmt.Sprintf("container %q: no node of %s has %s, and with it the pod waits; remove it",
+				container.Name, chosen[0].Describe(), message.Quote(name)))
+		}
+	}
+	slices.Sort(warnings)
+	return warnings[:min(len(warnings), maxBeside)]
+}
+
+// byClass reports whether a device class may stand for the resource.
+func (c *creation) byClass(resource string) bool {
+	if strings.HasPrefix(resource, "deviceclass.resource.kubernetes.io/") {
+		return true
+	}
+	for _, class := range c.in.DeviceClasses {
+		if name := class.Spec.ExtendedResourceName; name != nil && *name == resource {
+			return true
+		}
+	}
+	return false
+}
