@@ -25,6 +25,7 @@ func hideDevices(in *Input, d Decision) Decision {
 			"it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
 		return d
 	}
+	d.Warnings = append(d.Warnings, unwatched(in)...)
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
@@ -60,8 +61,7 @@ func choosing(spec *corev1.PodSpec, offered []pools.Pool) (warnings []string) {
 	for c := range podspec.EveryContainer(spec) {
 		instead := ""
 		switch {
-		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c):
-			instead = "hides nothing from a privileged container, which has every GPU of the node; remove securityContext.privileged"
+		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c): // it has every GPU, of which unwatched warns
 		case request.RequestsGPU(c, offered):
 			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 				instead = "does not choose devices in this namespace; what the container requests under resources does"
