@@ -42,6 +42,7 @@ func Templates(o Object) ([]Template, error) {
 type templateFinder struct {
 	builtIn, runsPods bool
 	found             []Template
+	around            surroundings // of the value that is looked at
 }
 
 // walk looks for templates in value, which is at pointer in parent.
@@ -54,6 +55,8 @@ func (f *templateFinder) walk(value any, parent map[string]any, pointer string, 
 		if f.take(v, parent, pointer) {
 			return
 		}
+		f.around = append(f.around, v)
+		defer func() { f.around = f.around[:len(f.around)-1] }()
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if key == "containers" || key == "initContainers" { // of no pod, such as the containers of a pattern
 				continue
@@ -77,18 +80,21 @@ func (f *templateFinder) take(v, parent map[string]any, pointer string) bool {
 		return false
 	}
 	if holdsContainers(v, true) {
-		f.found = append(f.found, Template{pointer: pointer, metadata: encode(labelsOf(v)), spec: encode(v), bare: true, pods: podsOf(parent)})
+		spec, added := f.around.complete(v)
+		f.found = append(f.found, Template{pointer: pointer, metadata: encode(f.around.labels(labelsOf(v))), spec: encode(spec),
+			bare: true, pods: podsOf(parent), partial: added})
 		return true
 	}
 	if !f.runsPods {
 		return false
 	}
 	if spec := completed(v, pointer[strings.LastIndexByte(pointer, '/')+1:]); spec != nil {
-		metadata := labelsOf(parent)
-		if own, ok := parent["metadata"].(map[string]any); ok {
-			metadata = labelsOf(own)
+		own := labelsOf(parent)
+		if metadata, ok := parent["metadata"].(map[string]any); ok {
+			own = labelsOf(metadata)
 		}
-		f.found = append(f.found, Template{pointer: pointer, metadata: encode(metadata), spec: encode(spec), partial: true, pods: podsOf(parent)})
+		spec, _ = append(f.around, v).complete(spec)
+		f.found = append(f.found, Template{pointer: pointer, metadata: encode(f.around.labels(own)), spec: encode(spec), partial: true, pods: podsOf(parent)})
 		return true
 	}
 	return false
@@ -173,7 +179,7 @@ func completed(v map[string]any, name string) map[string]any {
 		name = "main"
 	}
 	container := map[string]any{"name": name, "resources": resources}
-	for _, key := range []string{"image", "command", "args", "env", "envFrom"} {
+	for _, key := range []string{"image", "command", "args", "env", "envFrom", "securityContext"} {
 		if value, ok := v[key]; ok {
 			container[key] = value
 		}

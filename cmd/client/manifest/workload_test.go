@@ -179,3 +179,56 @@ func TestInheritedLabels(t *testing.T) {
 		})
 	}
 }
+
+// TestSurroundings: what a custom resource has beside its container, or for all of its pods, is the pod's.
+func TestSurroundings(t *testing.T) {
+	t.Parallel()
+	const container = `{"image":"i","resources":{"limits":{"nvidia.com/gpu":1}}}`
+	for _, c := range []struct{ name, kind, raw, labels, spec string }{
+		{"KServe's model", "InferenceService", `{"spec":{"predictor":{"nodeSelector":{"a":"b"},"tolerations":[{"key":"t"}],"model":` + container + `}}}`,
+			"", `{"nodeSelector":{"a":"b"},"tolerations":[{"key":"t"}]}`},
+		{"Argo's template", "Workflow", `{"spec":{"templates":[{"name":"m","nodeSelector":{"a":"b"},"schedulerName":"s","container":` + container + `}]}}`,
+			"", `{"nodeSelector":{"a":"b"},"schedulerName":"s"}`},
+		{"Argo's workflow, where the template has its own", "Workflow",
+			`{"spec":{"nodeSelector":{"w":"w"},"tolerations":[{"key":"w"}],"templates":[{"nodeSelector":{"t":"t"},"container":` + container + `}]}}`,
+			"", `{"nodeSelector":{"t":"t"},"tolerations":[{"key":"w"}]}`},
+		{"a workflow in a CronWorkflow", "CronWorkflow",
+			`{"spec":{"workflowSpec":{"podMetadata":{"labels":{"a":"w"}},"affinity":{},"templates":[{"script":` + container + `}]}}}`,
+			`{"a":"w"}`, `{"affinity":{}}`},
+		{"defaults of templates", "Workflow", `{"spec":{"podMetadata":{"labels":{"a":"w","b":"w","c":"w"}},"nodeSelector":{"w":"w"},
+			"templateDefaults":{"nodeSelector":{"d":"d"},"metadata":{"labels":{"b":"d","c":"d"}}},
+			"templates":[{"metadata":{"labels":{"c":"t"}},"container":` + container + `}]}}`, `{"a":"w","b":"d","c":"t"}`, `{"nodeSelector":{"d":"d"}}`},
+		{"containers of a set", "Workflow", `{"spec":{"templates":[{"metadata":{"labels":{"a":"t"}},"nodeSelector":{"a":"b"},
+			"containerSet":{"containers":[{"name":"c","image":"i"}]}}]}}`, `{"a":"t"}`, `{"nodeSelector":{"a":"b"}}`},
+		{"a field of another shape", "Model", `{"spec":{"nodeSelector":"gpu","tolerations":{"a":"b"},"engine":` + container + `}}`, "", `{}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := Object{APIVersion: "example.com/v1", Kind: c.kind, Name: "o", Raw: json.RawMessage(c.raw)}
+			found, err := Templates(o)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("found %v, %v", found, err)
+			}
+			pod, err := found[0].Pod(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(member(member(pod, "metadata"), "labels")); got != c.labels {
+				t.Errorf("labels %s, want %s", got, c.labels)
+			}
+			var spec map[string]json.RawMessage
+			if err := json.Unmarshal(member(pod, "spec"), &spec); err != nil {
+				t.Fatal(err)
+			}
+			delete(spec, "containers")
+			got, err := json.Marshal(spec)
+			if err != nil || string(got) != c.spec {
+				t.Errorf("beside the containers %s, %v, want %s", got, err, c.spec)
+			}
+			same, err := found[0].Graft(o.Raw, pod)
+			if diff := cmp.Diff(canonical(t, o.Raw), canonical(t, same)); diff != "" || err != nil {
+				t.Errorf("the object changes: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
