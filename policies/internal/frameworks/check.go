@@ -45,6 +45,12 @@ func (ps *problems) check(p *Profile) {
 	for i, r := range p.Rules {
 		ps.checkRule(fmt.Sprintf("rules[%d]", i), p, r)
 	}
+	if r := p.Ranks; r != nil {
+		ps.checkSettings("ranks", slices.Concat(r.Settings, r.Unless))
+		if len(r.Settings) == 0 || r.Says == "" {
+			ps.add("ranks", "settings and says are required")
+		}
+	}
 	for i, a := range p.Arguments {
 		ps.checkArgument(fmt.Sprintf("arguments[%d]", i), a)
 	}
@@ -71,6 +77,7 @@ func (ps *problems) checkVariable(at, name string, v Variable) {
 
 func (ps *problems) checkRule(at string, p *Profile, r Rule) {
 	ps.checkViews(at+".when.views", r.When.Views)
+	ps.checkSettings(at+".when", slices.Concat(r.When.Given, r.When.Unless))
 	for i, s := range r.Set {
 		here := fmt.Sprintf("%s.set[%d]", at, i)
 		if _, ok := p.Variables[s.Name]; !ok {
@@ -81,6 +88,15 @@ func (ps *problems) checkRule(at string, p *Profile, r Rule) {
 		}
 		for j, part := range s.Parts {
 			ps.checkPart(fmt.Sprintf("%s.parts[%d]", here, j), p, part)
+		}
+	}
+}
+
+func (ps *problems) checkSettings(at string, settings []string) {
+	for _, s := range settings {
+		name, _, _ := strings.Cut(s, "=")
+		if name = strings.TrimSuffix(name, "!"); !strings.HasPrefix(name, "-") && !commandline.IsVariable(name) {
+			ps.add(at, "%q names neither an argument nor a variable", s)
 		}
 	}
 }

@@ -54,6 +54,14 @@ func (e *evaluation) profile(choice choice, capless bool) {
 		if !p.applies(i, choice.version, e.in) {
 			continue
 		}
+		made := ""
+		if when := rule.When; len(when.Given)+len(when.Unless) > 0 {
+			theirs, given := e.made(p, when.Given)
+			if _, unless := e.made(p, when.Unless); unless || !given && len(when.Given) > 0 {
+				continue
+			}
+			made = strings.TrimSuffix(theirs.name+"="+theirs.show(), "=")
+		}
 		for _, s := range rule.Set {
 			if capless && s.Cap || slices.Contains(settled, s.Name) {
 				continue
@@ -63,7 +71,7 @@ func (e *evaluation) profile(choice choice, capless bool) {
 			}
 		}
 		if rule.Uncapped != "" && !capless {
-			e.reasons = append(e.reasons, rule.Uncapped)
+			e.reasons = append(e.reasons, strings.TrimSpace(made+" "+rule.Uncapped))
 		}
 		e.caution(rule.Caution)
 	}
@@ -86,6 +94,27 @@ func (e *evaluation) caution(c *Caution) {
 		}
 	}
 	e.warnOnce(c.Says)
+}
+
+// made returns the first of the settings that the pod makes; found is false where it makes none.
+func (e *evaluation) made(p *compiled, settings []string) (made theirs, found bool) {
+	given, unknown := commandline.GivenTo(e.in.Container, p.commands)
+	for _, s := range settings {
+		name, values, valued := strings.Cut(s, "=")
+		name, other := strings.CutSuffix(name, "!")
+		made, found = lookup(e.in.Container, name)
+		if strings.HasPrefix(name, "-") {
+			var value commandline.Given
+			if value, found, _ = commandline.FlagIn(given, name); unknown != nil {
+				value.Text, found = commandline.Flag(e.found.words, name)
+			}
+			made = theirs{name: name, value: value.Text, readable: !value.Opaque}
+		}
+		if found && (!valued || made.readable && slices.Contains(strings.Split(values, "|"), made.value) != other) {
+			return made, true
+		}
+	}
+	return theirs{}, false
 }
 
 // applies reports whether the rule's condition holds.

@@ -16,6 +16,7 @@ type Profile struct {
 	Shim        *Range              `json:"shim,omitempty"`      // releases that guard/shim can cap
 	Rules       []Rule              `json:"rules,omitempty"`     // the first rule that can give a variable does
 	Arguments   []Argument          `json:"arguments,omitempty"` // limits that exist only on the command line
+	Ranks       *Ranks              `json:"ranks,omitempty"`     // settings by which processes start that need a GPU each
 }
 
 // Match recognises a container. Image patterns are compared component by component with the end of the
@@ -107,6 +108,10 @@ type When struct {
 	Unknown bool   `json:"unknown,omitempty"`
 	Views   []View `json:"views,omitempty"`
 	Alone   *bool  `json:"alone,omitempty"`
+	// Given are settings of which the pod makes one itself, and Uncapped goes on after it; Unless are settings of which it makes none. Each is
+	// the name of a variable or, with a dash, an argument: "=a|b" with one of these values, "!=a|b" with another.
+	Given  []string `json:"given,omitempty"`
+	Unless []string `json:"unless,omitempty"`
 }
 
 // Setting gives a variable its value: the parts that are not empty, joined with commas. A part is text with
@@ -128,4 +133,11 @@ type Argument struct {
 	Cap     bool     `json:"cap,omitempty"`    // a small enough value bounds the whole process
 	// AppendTo are the commands that take the flag at the end of their arguments, where the last of a name counts.
 	AppendTo []string `json:"appendTo,omitempty"`
+}
+
+// Ranks are settings, as in When.Given, with the number of processes that need a GPU of their own.
+type Ranks struct {
+	Settings []string `json:"settings"`         // the first that the pod makes counts
+	Unless   []string `json:"unless,omitempty"` // settings by which processes of other pods count too
+	Says     string   `json:"says"`             // the effect, for people: it follows the setting
 }

@@ -204,6 +204,9 @@ func (w *builder) planned(p *placed) {
 	for _, n := range p.profile.Notes {
 		w.note("%q: %s", p.request.Name, n)
 	}
+	if text := frameworks.RanksBeyond(p.spec, p.request.GPUs); text != "" {
+		w.warn("container %q: %s", p.request.Name, text)
+	}
 	for _, text := range p.profile.Warnings {
 		w.warn("container %q: %s", p.request.Name, text)
 	}

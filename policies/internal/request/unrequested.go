@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -32,7 +33,20 @@ func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
 			}
 		}
 	}
+	warnings = append(warnings, Ranks(pod, offered)...)
 	slices.Sort(warnings)
+	return warnings[:min(len(warnings), maxUnrequested)]
+}
+
+// Ranks are warnings about containers that start processes on more GPUs than they request.
+func Ranks(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
+	for c := range podspec.Containers(&pod.Spec) {
+		if gpu, v := gpuResourceOf(c, offered); v == nil && gpu.count > 0 {
+			if text := frameworks.RanksBeyond(c, gpu.count); text != "" {
+				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
+			}
+		}
+	}
 	return warnings[:min(len(warnings), maxUnrequested)]
 }
 
