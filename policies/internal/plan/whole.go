@@ -36,17 +36,17 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	if total > 0 {
 		counts = " and counts " + (total * quantity.MiB(p.request.GPUs)).Human()
 	}
-	if n := p.request.GPUs; n > 1 { // a smaller size would not help: shares are of one GPU
-		w.warn("container %q requests %s on each of %d GPUs, and no share spans GPUs: it gets %d whole ones (%s)%s; write %s: 1 for a share, or %s: %q to keep them",
-			p.request.Name, text, n, n, devices, counts, api.ResourceGPU, api.LabelStrategy, w.strategy.Name)
+	instead := w.shareInstead(requested.Memory, !requested.Fraction.Zero(), p.request.GPUs)
+	if n := p.request.GPUs; n > 1 {
+		w.warn("container %q requests %s on each of %d GPUs, and no share spans GPUs: it gets %d whole ones (%s)%s; %s",
+			p.request.Name, text, n, n, devices, counts, instead)
 		return
 	}
-	w.warn("container %q requests %s, and no share fits: it gets %s%s; %s",
-		p.request.Name, text, gets, counts, w.shareInstead(requested.Memory, !requested.Fraction.Zero()))
+	w.warn("container %q requests %s, and no share fits: it gets %s%s; %s", p.request.Name, text, gets, counts, instead)
 }
 
-// shareInstead is the spelling of a share, if pools have any.
-func (w *builder) shareInstead(requested quantity.MiB, fraction bool) string {
+// shareInstead is the spelling of a share, if pools have any, for a container that gets so many whole GPUs.
+func (w *builder) shareInstead(requested quantity.MiB, fraction bool, gpus int64) string {
 	var best *pools.Pool
 	for i := range w.in.Pools {
 		p := &w.in.Pools[i]
@@ -59,10 +59,15 @@ func (w *builder) shareInstead(requested quantity.MiB, fraction bool) string {
 			best = p
 		}
 	}
-	keep := fmt.Sprintf("%s: %q to keep it", api.LabelStrategy, w.strategy.Name)
+	keep, one := fmt.Sprintf("%s: %q to keep it", api.LabelStrategy, w.strategy.Name), ""
+	if gpus > 1 {
+		keep, one = fmt.Sprintf("%s: %q to keep them", api.LabelStrategy, w.strategy.Name), fmt.Sprintf("request %s: 1", api.ResourceGPU)
+	}
 	switch {
 	case best == nil:
 		return fmt.Sprintf("no pool that policy %s allows has shares; write %s", w.in.Policy.Name, keep)
+	case one != "" && (requested == 0 || best.Usable() >= requested):
+		return fmt.Sprintf("%s for a share, or %s", one, keep)
 	case requested > 0 && best.Usable() >= requested:
 		return "gpuslice explain -f shows what is wrong with each share; write " + keep
 	}
@@ -70,5 +75,8 @@ func (w *builder) shareInstead(requested quantity.MiB, fraction bool) string {
 	if fraction {
 		e.fraction = quantity.Fraction{Num: 1, Den: 1}
 	}
-	return e.most() + " for a share, or write " + keep
+	if one != "" {
+		one += " and "
+	}
+	return one + e.most() + " for a share, or write " + keep
 }
