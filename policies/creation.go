@@ -25,6 +25,7 @@ type creation struct {
 	req      api.Request
 	unread   []api.Violation   // unreadable parts of the request
 	brought  []string          // warnings about gpuslice's own fields in the author's pod
+	copied   string            // the pod was copied without the labels that requested its slice; "": it was not
 	asked    []spellings.Found // requests in the words of systems that the policy does not accept
 	warnings []string
 }
@@ -139,6 +140,7 @@ func (c *creation) readRequest() Decision {
 		}
 		c.in.Guard = c.in.Guard.Mirrored(images)
 	}
+	c.copied = copiedWithoutLabels(c.in.Pod)
 	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)
 	bare, recorded, brought := podedit.Revert(named, c.in.Pools)
 	c.in.Pod, c.brought = bare, append(given, brought...)
@@ -187,6 +189,10 @@ func (c *creation) leaveWithoutRequest() Decision {
 		return d
 	case p.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
+		if c.copied != "" {
+			d.Warnings = []string{c.copied}
+			return d
+		}
 		d.Warnings = append(request.Unrequested(in.Pod, in.Pools), request.Unoffered(in.Pod, in.Pools, in.Resources)...)
 		return d
 	case silent && len(c.unread) == 0:

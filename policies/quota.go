@@ -31,6 +31,9 @@ func (in Input) quotaDenial(excess []quota.Excess) api.Violation {
 			v.Detail += "; " + warning
 		}
 	}
+	if text := copiedWithoutLabels(in.Pod); text != "" {
+		v.Detail += "; " + text
+	}
 	v.Detail += in.unknownClaims() + accounting.RolloutRemedy(in.Pod, excess)
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -39,6 +40,18 @@ func TestBrokenPolicy(t *testing.T) {
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Data: map[string]string{api.PolicyKey: "mode: nonsense"}}
 		if _, err := maps.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Errorf("a ConfigMap of somebody else's: %v", err)
+		}
+	})
+	t.Run("without its label is warned about", func(t *testing.T) {
+		i := need(t)
+		heard := &collector{}
+		unlabeled := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": "unlabeled", "namespace": api.SystemNamespace}, "data": map[string]any{api.PolicyKey: "mode: nonsense"}}}
+		if _, err := i.Apply.Warning(heard).Create(t.Context(), unlabeled, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			t.Errorf("a ConfigMap without the label: %v", err)
+		}
+		if text := strings.Join(heard.texts, " "); !strings.Contains(text, `the label gpuslice.dev/policy: "true" is missing`) {
+			t.Errorf("its author is told %q", text)
 		}
 	})
 }

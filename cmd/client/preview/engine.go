@@ -145,6 +145,7 @@ func (e *Engine) fromTemplate(ctx context.Context, r *Result, t manifest.Templat
 		r.Decision.Warnings = append(r.Decision.Warnings,
 			"the controller of "+r.Kind+" completes this container: it is judged by what is written here, and printed as it is")
 	}
+	r.Decision.Warnings = append(r.Decision.Warnings, e.elsewhere(pod, r)...)
 	if warning := e.rollout(r); warning != "" {
 		r.Decision.Warnings = append(r.Decision.Warnings, warning)
 	}

@@ -49,6 +49,19 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 	found.absent = a.absent(policy)
 	if governed {
 		a.lost(policy.Name, after, found)
+		old, _ := config.ParseConfigMap(c.before, config.Parse)
+		lowered(old, policy, found)
+	}
+}
+
+// lowered warns of limits that pods which run already may be beyond.
+func lowered(before, after *config.Policy, found *findings) {
+	if before == nil || after.Off() {
+		return
+	}
+	if fields := after.Lowered(before); len(fields) > 0 {
+		found.warn("%s: less than before, and pods that run keep what they hold; gpuslice audit --include-enforced lists those that would be denied now, and gpuslice quota what is held",
+			strings.Join(fields, ", "))
 	}
 }
 

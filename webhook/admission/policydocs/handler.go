@@ -135,7 +135,7 @@ func (h *Handler) check(ctx context.Context, s *cluster.Snapshot, c change) (fou
 	case was.Authority:
 		a.lost(c.before.Namespace+"/"+c.before.Name, config.NewBook(s.PoliciesWithout(c.before.Name)), &found)
 	case place.Tenant:
-		err = h.tenant(ctx, s, c.after, &found)
+		err = h.tenant(ctx, s, c, &found)
 	case was.Tenant:
 		err = h.tenantDeleted(ctx, s, c.before, &found)
 	}
@@ -164,7 +164,8 @@ func (h *Handler) place(m *corev1.ConfigMap) (config.Place, string) {
 }
 
 // tenant checks a tenant's own document against the policy of its namespace.
-func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.ConfigMap, found *findings) error {
+func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, c change, found *findings) error {
+	m := c.after
 	document := config.ReadTenantDocument(m)
 	if document.Policy == nil {
 		found.problems = document.Problems
@@ -185,6 +186,9 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
 	}
 	found.warnings = append(found.warnings, in.Policy.TightenWarnings(document.Policy)...)
+	if c.before != nil {
+		lowered(config.ReadTenantDocument(c.before).Policy, document.Policy, found)
+	}
 	return nil
 }
 
