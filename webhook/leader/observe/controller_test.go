@@ -439,7 +439,7 @@ func TestForgedEventsOnAPIServer(t *testing.T) {
 		}
 		o, _ := DecodeObservation(pod.Annotations[api.AnnotationObserved])
 		return o.State == Degraded && o.Tier == api.TierFramework &&
-			strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
+			strings.Contains(strings.Join(o.Reasons, ""), "reports that it enforces again"), nil
 	})
 }
 

@@ -124,8 +124,9 @@ func (e *evaluation) evaluateNotices() {
 		case NoticeNotEnforcing:
 			remedy := "see the node's driver and the guard's log"
 			if enforcing.After(n.At) {
-				remedy =
-					"an Event reports that it enforces again; since others than the kubelet can write Events, this counts from the guard's next start on"
+				// A guard that ended to start anew would have the pod unready, and LeaderWorkerSet delete the pods of its group.
+				remedy = fmt.Sprintf("an Event of %s reports that it enforces again; others than the kubelet can write Events, "+
+					"so that this stays while the guard runs: create the pod again where it has to go", enforcing.UTC().Format(time.RFC3339))
 			}
 			e.lose(api.TierGuard, reported+"%s", at, n.Text, remedy)
 		case NoticeNotTerminated, NoticeNotTerminable:

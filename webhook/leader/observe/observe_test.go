@@ -184,7 +184,7 @@ func TestObserve(t *testing.T) {
 			edit: func(s *subject) {
 				s.hear(time.Minute, notEnforcing)
 				s.hear(2*time.Minute, "gpuslice enforces this pod's slice again on GPU-1")
-			}, reason: "an Event reports that it enforces again"},
+			}, reason: "reports that it enforces again"},
 		"notices of an earlier run of the guard do not count": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
 			edit: func(s *subject) { s.hear(-time.Minute, notEnforcing) }},
 		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
