@@ -47,7 +47,7 @@ func TestShareInstead(t *testing.T) {
 		in, _ := newFixture(t)
 		in.Pools = tt.pools
 		w := &builder{in: in, strategy: strategies.Named("exclusive")}
-		if got := w.shareInstead(tt.requested, tt.fraction); !strings.Contains(got, tt.want) {
+		if got := w.shareInstead(tt.requested, tt.fraction, 1); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s, want %q", name, got, tt.want)
 		}
 	}
