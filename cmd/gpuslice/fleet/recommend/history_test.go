@@ -384,6 +384,34 @@ func TestUnknownSaving(t *testing.T) {
 	}
 }
 
+// TestSharedPeak prints the memory of a GPU that several pods share as the peak of none, nor marks of its history.
+func TestSharedPeak(t *testing.T) {
+	const of = `{"metric":{"__name__":"DCGM_FI_DEV_FB_USED","exported_namespace":"a","exported_pod":%q,"UUID":%q},"values":[%s]}`
+	var values []string
+	for h := range 48 {
+		values = append(values, fmt.Sprintf(`[%d,"%d"]`, testNow.Unix()-int64(48-h)*3600, 9000+h*100))
+	}
+	series := func(pod, gpu string) string { return fmt.Sprintf(of, pod, gpu, strings.Join(values, ",")) }
+	path := filepath.Join(t.TempDir(), "shared.json")
+	if err := os.WriteFile(path, []byte(`{"status":"success","data":{"result":[`+
+		series("train-0", "GPU-1")+","+series("other-0", "GPU-1")+","+series("alone-0", "GPU-2")+`]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string][2]string{
+		"text": {" 2d       unknown ", " 13.4Gi "}, "csv": {"a,train,StatefulSet,,1,48,,,,,,unknown,,", "a,alone,StatefulSet,,1,48,13700,"},
+		"yaml": {"marks: []\n", "peak: 13700Mi"},
+	} {
+		for workload, shared := range map[string]bool{"train": true, "other": true, "alone": false} {
+			stdout, _, err := execute(t, "--from", path, "-o", format, workload)
+			own := strings.Contains(stdout, strings.ReplaceAll(want[1], "alone", workload))
+			unknown := strings.Contains(stdout, strings.ReplaceAll(want[0], "train", workload))
+			if err != nil || own == shared || unknown != shared {
+				t.Errorf("%s of %s: error %v\n%s", format, workload, err, stdout)
+			}
+		}
+	}
+}
+
 // TestFutureSample drops a sample far ahead, and keeps the histories of all others.
 func TestFutureSample(t *testing.T) {
 	path := month(t)

@@ -45,7 +45,8 @@ type item struct {
 	// Incomplete is what the server said of incomplete answers.
 	Incomplete []string `json:"incomplete,omitempty"`
 
-	owner string // name of the object that makes the pods
+	owner  string // name of the object that makes the pods
+	shared bool   // the samples are of a GPU that several containers shared
 }
 
 const hoursOfMonth = 730
@@ -66,7 +67,8 @@ func (o *historyOptions) itemOf(r *history.Record, e sizing.Estimate, offers off
 	if r.Events != (sizing.Events{}) {
 		i.Events = &r.Events
 	}
-	if r.Shared {
+	if i.shared = r.Shared; i.shared {
+		i.Peak, i.Marks = 0, []sizing.Mark{} // those of the GPU
 		i.Verdict, i.MoreHours, i.Advice =
 			sizing.Unknown, 0, "several containers shared its GPU, which DCGM measures as a whole: agents of gpuslice measure each container"
 		return i
@@ -129,8 +131,12 @@ func pageOf(items []item, priced bool) *cli.Page {
 	}
 	rows := [][]string{append(header, "VERDICT", "MARKS")}
 	for _, i := range items {
+		peak := cli.Amount(i.Peak)
+		if i.shared {
+			peak = "unknown"
+		}
 		row := []string{i.Namespace, i.Workload, i.Container, cli.Count(int64(i.Pods)),
-			hoursText(i.Hours), cli.Amount(i.Peak), now(i), cli.Amount(i.Size), signed(i.Saves)}
+			hoursText(i.Hours), peak, now(i), cli.Amount(i.Size), signed(i.Saves)}
 		if priced {
 			row = append(row, i.cost())
 		}

@@ -15,8 +15,9 @@ const long = `Recommend the size of a slice, from the GPU memory that was observ
 From a history: for each container of a workload, the size that its peak will not exceed within --period, for --coverage percent of
 workloads. How far peaks rise is learned from the workloads themselves: the later parts of their histories against the earlier parts.
 It is learned from the workloads of the namespace if there are enough (19 for 95%), else from all, else from a built-in table. Where
-histories are too short for --period, a size holds for less. Notes on standard error name both. PEAK is the highest observed, NOW the
-slice, SIZE what to request, rounded up to what a pool gives (without a cluster, to 256Mi), SAVES what that frees in all pods.
+histories are too short for --period, a size holds for less. Notes on standard error name both. PEAK is the highest observed (unknown
+where DCGM measured a GPU that several containers shared), NOW the slice, SIZE what to request, rounded up to what a pool gives
+(without a cluster, to 256Mi), SAVES what that frees in all pods.
 
 VERDICT is over-requested, right, at-risk (near-limit warnings, terminations, a size above the slice, or memory that rises without
 end), no-slice (nothing to compare with), not-enough-history (less than 6 hours), takes-what-is-given (a server that allocates all it
