@@ -233,28 +233,42 @@ func whatIn(tr *tree) (lines, what int) {
 	return lines, what
 }
 
-var compiledWords, compiledProse = compile(words), compile(prose)
-
-func compile(words []word) (all []*regexp.Regexp) {
-	for _, w := range words {
-		all = append(all, regexp.MustCompile(`\b(`+w.pattern+`)\b`))
-	}
-	return all
+// wordList is words, compiled. One expression finds texts without any of them, nearly all, many times faster than one for each word.
+type wordList struct {
+	words []word
+	any   *regexp.Regexp
+	each  []*regexp.Regexp
 }
 
+func compile(words []word) wordList {
+	l := wordList{words: words}
+	var patterns []string
+	for _, w := range words {
+		patterns = append(patterns, w.pattern)
+		l.each = append(l.each, regexp.MustCompile(`\b(`+w.pattern+`)\b`))
+	}
+	l.any = regexp.MustCompile(`\b(` + strings.Join(patterns, "|") + `)\b`)
+	return l
+}
+
+var compiledWords, compiledProse = compile(words), compile(prose)
+
 // wordsOf lists the words of a text that are not used anywhere, each with its replacement.
-func wordsOf(text string) []string { return problemsOf(text, words, compiledWords) }
+func wordsOf(text string) []string { return compiledWords.problems(text) }
 
 // proseOf lists those that are not used in prose.
-func proseOf(text string) []string { return problemsOf(text, prose, compiledProse) }
+func proseOf(text string) []string { return compiledProse.problems(text) }
 
-func problemsOf(text string, words []word, compiled []*regexp.Regexp) (problems []string) {
+func (l wordList) problems(text string) (problems []string) {
 	text = strings.ToLower(text)
+	if !l.any.MatchString(text) {
+		return nil
+	}
 	for _, p := range phrases {
 		text = strings.ReplaceAll(text, p, "")
 	}
-	for i, w := range words {
-		if found := compiled[i].FindString(text); found != "" {
+	for i, w := range l.words {
+		if found := l.each[i].FindString(text); found != "" {
 			problems = append(problems, fmt.Sprintf("%q: say %s", found, w.instead))
 		}
 	}
