@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,24 +26,32 @@ type scene struct {
 	node    string
 }
 
+// built is what all scenes share: the fake library and the tenant, or why there is none.
+var built struct {
+	library, tenant string
+	err             error
+}
+
+func TestMain(m *testing.M) {
+	built.library, built.tenant, built.err = fakegpu.BuildForTests(context.Background())
+	status := m.Run()
+	if built.tenant != "" {
+		_ = os.RemoveAll(filepath.Dir(built.tenant))
+	}
+	os.Exit(status)
+}
+
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	dir := t.TempDir()
-	s := &scene{program: filepath.Join(dir, "tenant"), node: fmt.Sprintf("tenant%d", os.Getpid())}
-	library, err := fakegpu.Build(t.Context(), "")
-	if errors.Is(err, fakegpu.ErrNoCompiler) {
-		t.Skip(err)
+	if errors.Is(built.err, fakegpu.ErrNoCompiler) {
+		t.Skip(built.err)
 	}
-	if err != nil {
-		t.Fatal(err)
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	build := exec.Command("go", "build", "-trimpath", "-o", s.program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the tenant: %v\n%s", err, out)
-	}
+	s := &scene{program: built.tenant, node: fmt.Sprintf("tenant%d", os.Getpid())}
 	t.Setenv(fakegpu.ConfigVariable, fakegpu.Config{Node: s.node}.String())
-	s.library = nvml.New(nvml.WithLibraryPath(library))
+	s.library = nvml.New(nvml.WithLibraryPath(built.library))
 	if ret := s.library.Init(); ret != nvml.SUCCESS {
 		t.Fatal(ret)
 	}
