@@ -88,10 +88,10 @@ func TestStartingProbes(t *testing.T) {
 			table.source, table.self = &tc.rewritten, 1<<22-1
 			i := &Intruders{Table: table}
 			began := time.Now()
-			if ended := append(i.End(began), i.End(began.Add(tc.patience-1))...); len(ended) > 0 {
+			if ended := append(i.Terminate(began), i.Terminate(began.Add(tc.patience-1))...); len(ended) > 0 {
 				t.Fatalf("ended at once: %+v", ended)
 			}
-			if ended := i.End(began.Add(tc.patience)); len(ended) != 1 || ended[0].Command != tc.command {
+			if ended := i.Terminate(began.Add(tc.patience)); len(ended) != 1 || ended[0].Command != tc.command {
 				t.Errorf("ended %+v", ended)
 			}
 		})
@@ -107,12 +107,12 @@ func TestProbesAfterSlowStart(t *testing.T) {
 	table.source, table.self = r, 1<<22-1
 	i := &Intruders{Table: table}
 	began := time.Now()
-	i.End(began)
+	i.Terminate(began)
 	r.forked = false
-	if ended := append(i.End(began.Add(time.Minute)), i.End(began.Add(time.Minute+unknownAfter-1))...); len(ended) > 0 {
+	if ended := append(i.Terminate(began.Add(time.Minute)), i.Terminate(began.Add(time.Minute+unknownAfter-1))...); len(ended) > 0 {
 		t.Errorf("ended %+v", ended)
 	}
-	if ended := i.End(began.Add(time.Minute + unknownAfter)); len(ended) != 1 {
+	if ended := i.Terminate(began.Add(time.Minute + unknownAfter)); len(ended) != 1 {
 		t.Errorf("ended %+v", ended)
 	}
 }
@@ -142,18 +142,18 @@ func TestIntruders(t *testing.T) {
 				tc.change(table, i)
 			}
 			began := time.Now()
-			ended := i.End(began)
+			ended := i.Terminate(began)
 			if tc.patience > 0 {
-				ended = append(ended, i.End(began.Add(tc.patience-1))...)
+				ended = append(ended, i.Terminate(began.Add(tc.patience-1))...)
 			}
 			if len(ended) > 0 {
 				t.Fatalf("ended at once: %+v", ended)
 			}
-			ended = i.End(began.Add(time.Hour))
+			ended = i.Terminate(began.Add(time.Hour))
 			if want := tc.patience > 0; want != (len(ended) == 1) {
 				t.Errorf("ended %+v", ended)
 			}
-			if again := i.End(began.Add(2 * time.Hour)); len(again) > 0 {
+			if again := i.Terminate(began.Add(2 * time.Hour)); len(again) > 0 {
 				t.Errorf("reported again: %+v", again)
 			}
 			if !tc.lives {
@@ -184,10 +184,10 @@ func TestIntrudersOfAnotherProgram(t *testing.T) {
 	i := &Intruders{Table: inside(t, other)}
 	i.Table.self = 1<<22 - 1
 	began := time.Now()
-	if ended := i.End(began); len(ended) > 0 {
+	if ended := i.Terminate(began); len(ended) > 0 {
 		t.Errorf("ended at once: %+v", ended)
 	}
-	if ended := i.End(began.Add(foreignAfter)); len(ended) != 1 || ended[0].Command != "sleep" {
+	if ended := i.Terminate(began.Add(foreignAfter)); len(ended) != 1 || ended[0].Command != "sleep" {
 		t.Errorf("ended %+v", ended)
 	}
 }

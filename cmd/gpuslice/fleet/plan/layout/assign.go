@@ -20,7 +20,7 @@ const maxTrials = 24
 // its nodes.
 func Assign(f *demand.Fleet, fam Families, packing *Packing) *Assignment {
 	a := &assigner{fleet: f, families: fam, packing: packing, forms: make([]Form, len(f.Nodes)),
-		room: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
+		places: make([]int, len(f.Nodes)), sets: map[string][]bool{}, sufficing: map[need][]bool{}}
 	for i := range a.forms {
 		a.forms[i] = whole
 	}
@@ -68,7 +68,7 @@ type assigner struct {
 	families Families
 	packing  *Packing
 	forms    []Form
-	room     []int // for about how many pods more of a group's form nodes have
+	places   []int // for about how many pods more of a group's form nodes have
 
 	sets      map[string][]bool // kinds, by themselves
 	sufficing map[need][]bool

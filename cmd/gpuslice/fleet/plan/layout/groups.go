@@ -95,8 +95,8 @@ func (a *assigner) fill(g *group) int {
 	left := len(g.members)
 	for i, n := range a.fleet.Nodes {
 		if a.forms[i].Strategy == g.form.Strategy && a.forms[i].Replicas == g.form.Replicas && (g.allowed == nil || g.allowed[n.Kind]) {
-			used := min(left, a.room[i], g.holds(&a.fleet.Kinds[n.Kind]))
-			left, a.room[i] = left-used, a.room[i]-used
+			used := min(left, a.places[i], g.holds(&a.fleet.Kinds[n.Kind]))
+			left, a.places[i] = left-used, a.places[i]-used
 		}
 	}
 	return left
@@ -123,7 +123,7 @@ func (a *assigner) cover(g *group, pods int) (turned bool) {
 			if n.Kind == kind && a.forms[i].Strategy == Exclusive {
 				a.forms[i], turned = g.form, true
 				holds := g.holds(&a.fleet.Kinds[kind])
-				a.room[i] = max(holds-pods, 0)
+				a.places[i] = max(holds-pods, 0)
 				pods -= holds
 			}
 		}

@@ -207,7 +207,7 @@ func (p *packer) newDevice(it *item) (int, *part) {
 	}
 	k := &p.fleet.Kinds[chosen.kind]
 	d := Device{Kind: chosen.kind, Strategy: chosen.strategy, Replicas: chosen.replicas,
-		geometry: chosen.geometry, cpu: k.CPU, memory: k.Memory, room: demand.Whole}
+		geometry: chosen.geometry, cpu: k.CPU, memory: k.Memory, left: demand.Whole}
 	if d.geometry != nil {
 		d.Instances = make([]int, len(d.geometry.Profiles))
 	}
@@ -236,7 +236,7 @@ type Device struct {
 	Pods      []int // indices
 
 	geometry    *Geometry
-	room        int // thousandths that claims leave
+	left        int // thousandths that claims leave
 	cpu, memory int64
 }
 
@@ -252,7 +252,7 @@ func (d *Device) takes(p *demand.Pod, w *part) bool {
 		d.Instances[w.profile]--
 		return legal
 	case Claim:
-		return w.share <= d.room
+		return w.share <= d.left
 	}
 	return w.replicas >= d.Replicas && len(d.Pods) < d.Replicas
 }
@@ -263,7 +263,7 @@ func (d *Device) take(p *demand.Pod, w *part) {
 	case MIG:
 		d.Instances[w.profile]++
 	case Claim:
-		d.room -= w.share
+		d.left -= w.share
 	}
 }
 
@@ -277,7 +277,7 @@ func (d *Device) Free() float64 {
 		}
 		return 1 - float64(used)/float64(d.geometry.Slices)
 	case Claim:
-		return float64(d.room) / demand.Whole
+		return float64(d.left) / demand.Whole
 	}
 	return float64(d.Replicas-len(d.Pods)) / float64(d.Replicas)
 }
