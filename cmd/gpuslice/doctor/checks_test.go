@@ -143,6 +143,29 @@ func mutator(name string, resources ...string) change {
 	}
 }
 
+// exceptLabeled has the last webhook leave out namespaces with a label.
+func exceptLabeled(key, value string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Mutating[len(f.Mutating)-1].Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}}}
+	}
+}
+
+// TestSharersRemedy: the label by which a system leaves a namespace alone stands in its own selector.
+func TestSharersRemedy(t *testing.T) {
+	t.Parallel()
+	for want, changes := range map[string][]change{
+		"exclude it there by kubectl label namespace NAMESPACE hami.io/webhook=ignore,": {exceptLabeled("hami.io/webhook", "ignore")},
+		"exclude it there by its namespaceSelector,":                                    nil,
+	} {
+		f := facts(t, append([]change{mutator("hami-webhook", "pods"), namespace("team-a", "", "")}, changes...)...)
+		all := checkMutators(f)
+		if len(all) != 1 || !strings.Contains(all[0].Remedy, want) || !strings.Contains(all[0].Evidence[0].Value, "in team-a") {
+			t.Errorf("%+v, want a remedy with %q", all, want)
+		}
+	}
+}
+
 func mutatingPolicy(name, plural string) change {
 	return func(_ *testing.T, f *Facts) {
 		f.MutatingPolicies = append(f.MutatingPolicies, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -586,6 +609,11 @@ func rows(t *testing.T) []row {
 		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain},
 			"other-mutators", Note, "other mutating webhooks change pods"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
+		{"another GPU sharer in a governed namespace", []change{mutator("hami-webhook", "pods"), exceptLabeled("hami.io/webhook", "ignore"), namespace("a", "", "")},
+			"other-mutators", Warning, "another system that shares GPUs"},
+		{"another GPU sharer that leaves out governed namespaces",
+			[]change{mutator("hami-webhook", "pods"), exceptLabeled("pod-security.kubernetes.io/enforce", "baseline"), namespace("a", "baseline", "")},
+			"other-mutators", "", "another system that shares GPUs"},
 		{"a sharer by annotations", []change{mutator("koordinator-mutating-webhook-configuration", "pods")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a policy that changes pods", []change{mutatingPolicy("add-env", "pods")}, "other-mutators", Note, "mutating admission policies change pods"},
 		{"a policy on something else", []change{mutatingPolicy("add-env", "deployments")}, "other-mutators", "", ""},
