@@ -158,20 +158,18 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	if v := nowhereOffered(in, unfit); v != nil {
 		return []api.Violation{*v}
 	}
-	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, message.JoinNames(in.Policy.Strategies))
+	text, allows := reasons(unfit), fmt.Sprintf("; policy %s allows %s", in.Policy.Name, message.JoinNames(in.Policy.Strategies))
 	switch {
 	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindStrategy && e.text == anotherStrategy }):
-		text += fmt.Sprintf("; leave out %s, or write the strategy of a pool", api.LabelStrategy)
-	case !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
-		switch {
-		case len(unfit) == 0:
-			text += "; "
-		case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.pool.Strategy != "" }):
-			text += "; allow another strategy, or "
-		default:
-			text += "; correct that, or "
-		}
-		text += "declare the pool in the cluster's default policy"
+		text += allows + fmt.Sprintf("; leave out %s, or write the strategy of a pool", api.LabelStrategy)
+	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
+		text += allows
+	case len(unfit) == 0:
+		text += allows + "; declare the pool in the cluster's default policy"
+	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.pool.Strategy != "" }):
+		text += allows + "; allow another strategy, or declare the pool in the cluster's default policy"
+	default:
+		text += "; no slice is planned there until a cluster administrator corrects that, or declares the pool in the default policy"
 	}
 	return []api.Violation{{Rule: api.RuleFit, Reason: "no pool fits", Detail: text}}
 }
