@@ -1,11 +1,11 @@
 package nvidia
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,13 +46,22 @@ func IsMIGConfig(text string) bool { return len(text) <= maxConfig && migKey.Mat
 func ParseMIGConfig(text string) (*MIGConfig, error) {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
+		return nil, plainly(err)
+	}
+	var fields any
+	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
+	read := readFields(reflect.TypeFor[MIGConfig](), fields)
+	for _, u := range read.unknown {
+		read.wrong = append(read.wrong, u.Path+": "+u.Advice())
+	}
+	if len(read.wrong) > 0 {
+		return nil, errors.New(strings.Join(read.wrong, "; "))
+	}
 	var c MIGConfig
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return nil, err
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, plainly(err)
 	}
 	if c.Version != "v1" {
 		return nil, fmt.Errorf("unknown version: %v", c.Version)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func ParsePluginConfig(text string) (*PluginConfig, []UnknownField, error) {
 	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
 		return nil, nil, plainly(err)
 	}
-	read := readFields(fields)
+	read := readFields(reflect.TypeFor[PluginConfig](), fields)
 	var c PluginConfig
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && len(read.wrong) > 0 {

@@ -103,7 +103,11 @@ func TestParseMIGConfig(t *testing.T) {
 		{"enabled without instances", "[{devices: all, mig-enabled: true}]", false, "missing required field mig-devices"},
 		{"disabled with instances", "[{devices: all, mig-enabled: false, mig-devices: {1g.10gb: 7}}]", false, "where mig-enabled is false"},
 		{"no profile", "[{devices: all, mig-enabled: true, mig-devices: {small: 7}}]", false, "not a MIG profile"},
-		{"an unknown field", "[{devices: all, mig-enabled: false, comment: x}]", false, `unknown field "comment"`},
+		{"an unknown field", "[{devices: all, mig-enabled: false, comment: x}]", false, "mig-configs.a[].comment: unknown"},
+		{"a slip", "[{devices: all, mig-enabled: true, mig-device: {1g.10gb: 7}}]", false, "mig-configs.a[].mig-device: unknown here, write mig-configs.a[].mig-devices"},
+		{"a number as a text", "[{devices: all, mig-enabled: true, mig-devices: {1g.10gb: '7'}}]", false, `mig-configs.a[].mig-devices.1g.10gb: "7" is not a whole number`},
+		{"a boolean as a text", "[{devices: all, mig-enabled: 'true'}]", false, `mig-configs.a[].mig-enabled: "true" is not true or false`},
+		{"a device filter that is none", "[{device-filter: 5, devices: all, mig-enabled: false}]", false, "device-filter: 5 is neither"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,10 +12,18 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/client/cli"
 )
 
-// UnknownField is a field of a configuration that the device plugin does not know, and ignores.
+// UnknownField is a field of a configuration that the software does not know. The device plugin ignores it.
 type UnknownField struct {
 	Path    string // "sharing.timeSlicing.failOnInitError"
 	Correct string // the right place or name of the field: "flags.failOnInitError"; "": unknown
+}
+
+// Advice is what to do about the field.
+func (u UnknownField) Advice() string {
+	if u.Correct == "" {
+		return "unknown"
+	}
+	return "unknown here, write " + u.Correct
 }
 
 // otherNames are names by which people write fields of the plugin.
@@ -24,7 +32,10 @@ var otherNames = map[string]string{
 	"replicas": "resources[].replicas", "mig": "flags.migStrategy", "strategy": "flags.migStrategy",
 }
 
-// reading compares what a configuration has with what the plugin reads.
+// anyName stands for the keys of a mapping that has names of the user's.
+const anyName = "*"
+
+// reading compares what a configuration has with what the software reads, by the fields of its type.
 type reading struct {
 	known   map[string]knownField // by path
 	unknown []UnknownField
@@ -37,10 +48,10 @@ type knownField struct {
 	anyCase bool // the plugin takes its name in any case, as encoding/json does where a type does not read itself
 }
 
-// readFields reads the fields of a configuration.
-func readFields(fields any) *reading {
+// readFields reads the fields of a configuration of the type.
+func readFields(t reflect.Type, fields any) *reading {
 	r := &reading{known: map[string]knownField{}}
-	r.addKnown(reflect.TypeFor[PluginConfig](), "")
+	r.addKnown(t, "")
 	r.walk(fields, "", "")
 	slices.SortFunc(r.unknown, func(a, b UnknownField) int { return strings.Compare(a.Path, b.Path) })
 	r.unknown = slices.Compact(r.unknown)
@@ -55,9 +66,16 @@ func (r *reading) walk(value any, path, meant string) {
 	case map[string]any:
 		for name, below := range v {
 			at, as := join(path, name), r.canonical(meant, name)
+			if _, ok := r.known[join(meant, anyName)]; ok {
+				as = join(meant, anyName)
+			}
 			if _, ok := r.known[as]; !ok {
 				as = r.correct(at, meant, name)
-				r.unknown = append(r.unknown, UnknownField{at, as})
+				shown := as
+				if strings.Contains(as, anyName) {
+					shown = join(path, nameOf(as))
+				}
+				r.unknown = append(r.unknown, UnknownField{at, shown})
 			}
 			if parentOf(as) != meant {
 				continue
@@ -132,6 +150,9 @@ func (r *reading) addKnown(t reflect.Type, path string) {
 		r.addKnown(t.Elem(), path)
 	case reflect.Slice:
 		r.addKnown(t.Elem(), path+"[]")
+	case reflect.Map:
+		r.known[join(path, anyName)] = knownField{of: t.Elem()}
+		r.addKnown(t.Elem(), join(path, anyName))
 	case reflect.Struct:
 		anyCase := !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 		for f := range t.Fields() {

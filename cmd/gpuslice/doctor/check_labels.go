@@ -20,8 +20,8 @@ const (
 // Labels of providers, on nodes that have none of GPU feature discovery.
 const labelGKEAccelerator = "cloud.google.com/gke-accelerator"
 
-// labelsOfEC2 are the prefixes under which Karpenter and EKS Auto Mode write what EC2 knows of an instance type.
-var labelsOfEC2 = []string{"karpenter.k8s.aws/", "eks.amazonaws.com/"}
+// instanceLabels begin the labels by which Karpenter and EKS Auto Mode show what the provider knows of an instance type.
+var instanceLabels = []string{"karpenter.k8s.aws/instance-gpu-", "eks.amazonaws.com/instance-gpu-", "karpenter.azure.com/sku-gpu-"}
 
 // checkLabels looks for nodes that offer GPUs of which the memory is not known.
 func checkLabels(f *Facts) []Finding {
@@ -31,54 +31,61 @@ func checkLabels(f *Facts) []Finding {
 			"or gfd.enabled=true of the GPU Operator's chart; or declare the pool in the default policy, with deviceMemory")
 	gke := newFinding(Warning, "GKE's labels show an accelerator of which gpuslice does not know the memory"+unknown).
 		WithRemedy("declare the pool in the default policy, with the selector %s and the deviceMemory that nvidia-smi shows: deploy/howto/gke.md", labelGKEAccelerator)
-	ec2 := newFinding(Warning, "GPU nodes have EC2's labels and not those of GPU feature discovery: the model is known; not known are how their GPUs are shared, "+
-		"the driver, and its count of the memory, which is not EC2's"+unknown)
+	instance := newFinding(Warning, "GPU nodes have the labels of an instance type and not those of GPU feature discovery: the model is known; not known are how "+
+		"their GPUs are shared, the driver, and its count of the memory, which is not the provider's"+unknown)
 	selector := ""
-	known := f.knownMemory()
+	known, shared := f.knownPools()
 	for _, n := range gpuNodes(f) {
 		where := object("node", "", n.Name)
-		model, told := ec2Model(n)
+		model, told := instanceModel(n)
 		switch {
 		case n.Labels[labelMemory] != "", known[n.Name], hasHAMiPlugin(n):
 		case n.Labels[labelGKEAccelerator] != "":
 			gke = gke.With(where, "metadata.labels["+labelGKEAccelerator+"]", n.Labels[labelGKEAccelerator])
-		case model != "":
+		case model != "" && !shared[n.Name]:
 			selector = cmp.Or(selector, model+": "+n.Labels[model])
-			ec2 = ec2.With(where, "metadata.labels["+model+"]", told)
+			instance = instance.With(where, "metadata.labels["+model+"]", told)
 		default:
 			found = found.With(where, "metadata.labels["+labelMemory+"]", "missing")
 		}
 	}
-	return withEvidence(found, gke, ec2.WithRemedy("deploy GPU feature discovery: helm upgrade --install nvidia-device-plugin nvdp/nvidia-device-plugin --set gfd.enabled=true, "+
+	return withEvidence(found, gke, instance.WithRemedy("deploy GPU feature discovery: helm upgrade --install nvidia-device-plugin nvdp/nvidia-device-plugin --set gfd.enabled=true, "+
 		"with devicePlugin.enabled=false where the node's image has a plugin (Bottlerocket, EKS Auto Mode)\n"+
 		"or declare the pool in the default policy, with the selector {%s}, resource, strategy, replicas, and the deviceMemory and driver that nvidia-smi shows", selector))
 }
 
-// knownMemory are the nodes of pools with a known memory.
-func (f *Facts) knownMemory() map[string]bool {
-	known := map[string]bool{}
+// knownPools are the nodes of pools with a known memory, and those of pools of which it is known how devices are shared.
+func (f *Facts) knownPools() (memory, sharing map[string]bool) {
+	memory, sharing = map[string]bool{}, map[string]bool{}
 	all := f.snapshot().Pools()
 	for i := range all {
 		for _, kind := range all[i].Nodes {
 			for _, n := range kind.Named {
-				known[n.Name] = known[n.Name] || all[i].Usable() > 0
+				memory[n.Name] = memory[n.Name] || all[i].Usable() > 0
+				sharing[n.Name] = sharing[n.Name] || all[i].Strategy != ""
 			}
 		}
 	}
-	return known
+	return memory, sharing
 }
 
-// ec2Model is the label of a node that names its model of GPU as EC2 does, "": none, and what the node's labels show.
-func ec2Model(n *corev1.Node) (label, told string) {
-	for _, prefix := range labelsOfEC2 {
-		label = prefix + "instance-gpu-name"
-		if n.Labels[label] == "" {
+// instanceModel is the label of a node that shows the model of an instance type's GPUs, "": none, and what its labels show.
+func instanceModel(n *corev1.Node) (label, told string) {
+	for _, prefix := range instanceLabels {
+		if label = prefix + "name"; n.Labels[label] == "" {
 			continue
 		}
-		told = fmt.Sprintf("%s, %s of %s MiB", n.Labels[label], cmp.Or(n.Labels[prefix+"instance-gpu-count"], "?"), cmp.Or(n.Labels[prefix+"instance-gpu-memory"], "?"))
-		count, err := strconv.ParseInt(n.Labels[prefix+"instance-gpu-count"], 10, 64)
+		told = n.Labels[label]
+		count, err := strconv.ParseInt(n.Labels[prefix+"count"], 10, 64)
+		if err != nil || count < 1 {
+			return label, told
+		}
+		told += fmt.Sprintf(", %d GPUs", count)
+		if memory := n.Labels[prefix+"memory"]; memory != "" {
+			told += " of " + memory + " MiB"
+		}
 		for _, name := range []corev1.ResourceName{wholeGPU, sharedGPU} {
-			if units := n.Status.Allocatable[name]; err == nil && count > 0 && !units.IsZero() {
+			if units := n.Status.Allocatable[name]; !units.IsZero() {
 				told += fmt.Sprintf("; it offers %s of %s", units.String(), name)
 				if units.Value() > count {
 					told += ": shared, or MIG"

@@ -1,9 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -15,11 +19,11 @@ func checkNodes(f *Facts) []Finding {
 	}
 	offered := f.snapshot().Pools()
 	if len(offered) == 0 {
-		return []Finding{newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
+		return append(withEvidence(f.offeringNone()), newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
 			With("nodes", "status.allocatable", "no name begins with nvidia.com/").
-			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy")}
+			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy"))
 	}
-	var all []Finding
+	all := withEvidence(f.offeringNone())
 	others := map[string]bool{}
 	for _, n := range f.Nodes {
 		others[n.Name] = hasHAMiPlugin(n)
@@ -28,6 +32,25 @@ func checkNodes(f *Facts) []Finding {
 		all = append(all, poolFinding(&offered[i], others))
 	}
 	return all
+}
+
+// offeringNone looks for nodes whose labels show GPUs and that offer none, neither by a device plugin nor by a driver.
+func (f *Facts) offeringNone() Finding {
+	found := newFinding(Note, "labels of nodes show GPUs, and no device plugin offers them: it does not run there, does not start, or is about to")
+	for _, n := range f.Nodes {
+		published := slices.ContainsFunc(f.Slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == n.Name })
+		if len(f.offered(n)) > 0 || published || strings.HasPrefix(n.Labels["nvidia.com/gpu.workload.config"], "vm-") {
+			continue
+		}
+		model, told := instanceModel(n)
+		for _, label := range []string{model, labelGKEAccelerator, "nvidia.com/gpu.product"} {
+			if value := n.Labels[label]; value != "" {
+				found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", cmp.Or(told, value))
+				break
+			}
+		}
+	}
+	return found.WithRemedy("kubectl get pods -A -o wide --field-selector spec.nodeName=NODE, and the log of the device plugin there")
 }
 
 // poolFinding describes a pool. Others are nodes whose GPUs another system gives out: no remedy shares those twice.

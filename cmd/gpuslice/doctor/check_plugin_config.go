@@ -66,11 +66,7 @@ func ignoredFields(s Setting, c *nvidia.PluginConfig, unknown []nvidia.UnknownFi
 
 func withUnknown(found Finding, s Setting, unknown []nvidia.UnknownField) Finding {
 	for _, u := range unknown {
-		value := "unknown"
-		if u.Correct != "" {
-			value = "unknown here, write " + u.Correct
-		}
-		found = found.With(s.Object, s.field(u.Path), value)
+		found = found.With(s.Object, s.field(u.Path), u.Advice())
 	}
 	return found
 }

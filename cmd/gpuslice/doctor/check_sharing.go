@@ -21,7 +21,7 @@ func checkSharing(f *Facts) []Finding {
 	var all []Finding
 	for _, s := range f.settings(nvidia.IsPluginConfig) {
 		c, unknown, err := f.readPluginConfig(s)
-		if err != nil || s.isDefaultsName() {
+		if err != nil || s.isDefaultsName() || Worst(f.contradictions(s, c)) == Problem { // with which it does not start
 			continue
 		}
 		strategy := "timeSlicing"

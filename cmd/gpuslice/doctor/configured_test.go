@@ -316,6 +316,7 @@ func configuredRows() []row {
 		{"a good configuration", []change{withConfig(shared)}, "plugin-config", "", ""},
 		{"MPS with MIG under names of its own", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")},
 			"plugin-config", Problem, "no MPS where MIG"},
+		{"no advice on how to share by MPS where nothing starts", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")}, "sharing", "", ""},
 		{"MPS and time-slicing", []change{withConfig(mpsOf(4) + "  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n")},
 			"plugin-config", Warning, "uses MPS alone"},
 		{"chosen devices", []change{withConfig(strings.ReplaceAll(shared, "replicas: 4", "devices: [0], replicas: 4"))},
