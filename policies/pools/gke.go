@@ -1,6 +1,8 @@
 package pools
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -12,6 +14,7 @@ const (
 	labelGKEPartition   = "cloud.google.com/gke-gpu-partition-size"
 	labelGKESharing     = "cloud.google.com/gke-gpu-sharing-strategy"
 	labelGKEClients     = "cloud.google.com/gke-max-shared-clients-per-gpu"
+	labelGKECount       = "cloud.google.com/gke-accelerator-count"
 )
 
 // gkeMemory is the memory of GKE's accelerators as the driver reports it, the least that is seen where drivers differ.
@@ -22,12 +25,12 @@ var gkeMemory = map[string]quantity.MiB{
 	"nvidia-h200-141gb": 143771, "nvidia-b200": 183359, "nvidia-rtx-pro-6000": 97887,
 }
 
-// readGKE reads GKE's labels. They show how GPUs are shared; the memory follows from the accelerator's name.
-func (r *nodeReader) readGKE() {
+// readGKE reads GKE's labels. They show how GKE's own device plugin shares GPUs; the memory follows from the accelerator's name.
+func (r *nodeReader) readGKE(node *corev1.Node) {
 	r.pool.Product = r.text(labelGKEAccelerator)
 	r.pool.DeviceMemory = gkeMemory[r.pool.Product]
 	r.pool.MIGProfile = r.text(labelGKEPartition)
-	r.require(labelGKEAccelerator, labelGKEPartition, labelGKESharing, labelGKEClients)
+	r.require(labelGKEAccelerator, labelGKEPartition, labelGKESharing, labelGKEClients, labelGKENoPlugin)
 	word := r.text(labelGKESharing)
 	strategy := strategies.Labeled(strategies.LabelsGKE, word)
 	switch clients, _ := r.number(labelGKEClients, int64(strategy.MaxReplicas)); {
@@ -44,5 +47,16 @@ func (r *nodeReader) readGKE() {
 		if strategy.MPS {
 			r.pool.MPSProvider = strategies.ProviderLabeled(strategies.LabelsGKE).Name
 		}
+	}
+	if r.labels[labelGKENoPlugin] == "true" {
+		r.unknown("label %s: another device plugin than GKE's shares its GPUs, and no label shows how: deploy GPU feature discovery, or declare the pool",
+			labelGKENoPlugin)
+	}
+	name := corev1.ResourceName(r.pool.Resource)
+	offered := max(units(node.Status.Capacity, name), units(node.Status.Allocatable, name))
+	count, known := r.number(labelGKECount, maxDevices)
+	if known && r.pool.MIGProfile == "" && r.pool.Replicas > 0 && offered > count*int64(r.pool.Replicas) {
+		r.unknown("the node has %d of %s, more than its labels show (%s x clients): shared by something else than GKE's device plugin?",
+			offered, r.pool.Resource, labelGKECount)
 	}
 }

@@ -60,7 +60,7 @@ func OfferOf(node *corev1.Node, resource string) Pool {
 		r.readDiscovery(base, renamed)
 		r.checkCount(base, node)
 	case r.has(labelGKEAccelerator):
-		r.readGKE()
+		r.readGKE(node)
 	default:
 		r.unknown("no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
 	}

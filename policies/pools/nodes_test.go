@@ -176,6 +176,13 @@ func TestPoolsFromNodes(t *testing.T) {
 				"gpu  x0 T=23034 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
 			{"GKE with another way", gke(labelGKESharing, "magic"),
 				`gpu  x0 T=23034 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
+			{"GKE with another device plugin", gke(labelGKENoPlugin, "true"),
+				"gpu  x1 T=23034 usable=0; label gke-no-default-nvidia-gpu-device-plugin: another device plugin than GKE's shares its GPUs, " +
+					"and no label shows how: deploy GPU feature discovery, or declare the pool"},
+			{"GKE with its number of GPUs", gke(labelGKECount, "4"), "gpu exclusive x1 T=23034 usable=22342"},
+			{"GKE with more than its number of GPUs", gke(labelGKECount, "2"),
+				"gpu  x1 T=23034 usable=0; the node has 4 of nvidia.com/gpu, more than its labels show (cloud.google.com/gke-accelerator-count x clients): " +
+					"shared by something else than GKE's device plugin?"},
 			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}),
 				"gpu  x0 T=0 usable=0; no label shows how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
 		} {

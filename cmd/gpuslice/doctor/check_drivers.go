@@ -22,7 +22,7 @@ func checkDrivers(f *Facts) []Finding {
 		major, err := strconv.Atoi(cmp.Or(n.Labels[labelMajor], n.Labels[labelMajorV0]))
 		where, field := object("node", "", n.Name), "metadata.labels["+labelDriver+"]"
 		switch {
-		case err != nil && n.Labels[labelGKEAccelerator] != "": // where no guard runs: platform reports it
+		case err != nil && n.Labels[labelGKEAccelerator] != "" && n.Labels[labelGKENoPlugin] != "true": // where no guard runs: platform reports it
 		case err != nil:
 			unknown = unknown.With(where, field, cmp.Or(text, "missing"))
 		case major < guardDriver:

@@ -18,7 +18,10 @@ const (
 )
 
 // Labels of providers, on nodes that have none of GPU feature discovery.
-const labelGKEAccelerator = "cloud.google.com/gke-accelerator"
+const (
+	labelGKEAccelerator = "cloud.google.com/gke-accelerator"
+	labelGKENoPlugin    = "gke-no-default-nvidia-gpu-device-plugin" // of node pools with another plugin than GKE's
+)
 
 // instanceLabels begin the labels by which Karpenter and EKS Auto Mode show what the provider knows of an instance type.
 var instanceLabels = []string{"karpenter.k8s.aws/instance-gpu-", "eks.amazonaws.com/instance-gpu-", "karpenter.azure.com/sku-gpu-"}
@@ -39,7 +42,10 @@ func checkLabels(f *Facts) []Finding {
 		where := object("node", "", n.Name)
 		model, told := instanceModel(n)
 		switch {
-		case n.Labels[labelMemory] != "", known[n.Name], hasHAMiPlugin(n):
+		case n.Labels[labelMemory] != "", hasHAMiPlugin(n):
+		case n.Labels[labelGKENoPlugin] == "true" && !shared[n.Name]:
+			found = found.With(where, "metadata.labels["+labelGKENoPlugin+"]", "true")
+		case known[n.Name]:
 		case n.Labels[labelGKEAccelerator] != "":
 			gke = gke.With(where, "metadata.labels["+labelGKEAccelerator+"]", n.Labels[labelGKEAccelerator])
 		case model != "" && !shared[n.Name]:
@@ -61,7 +67,7 @@ func (f *Facts) knownPools() (memory, sharing map[string]bool) {
 	for i := range all {
 		for _, kind := range all[i].Nodes {
 			for _, n := range kind.Named {
-				memory[n.Name] = memory[n.Name] || all[i].Usable() > 0
+				memory[n.Name] = memory[n.Name] || all[i].DeviceMemory > 0 || all[i].InstanceMemory > 0
 				sharing[n.Name] = sharing[n.Name] || all[i].Strategy != ""
 			}
 		}

@@ -466,6 +466,8 @@ func rows(t *testing.T) []row {
 		{"GKE's nodes with whole GPUs", []change{nodes("unlabelled"), label(labelGKEAccelerator, "nvidia-l4")}, "gpu-labels", "", ""},
 		{"a new accelerator of GKE", []change{nodes("unlabelled"), label(labelGKEAccelerator, "nvidia-z9")},
 			"gpu-labels", Warning, "of which gpuslice does not know the memory"},
+		{"GKE's nodes with another plugin", []change{nodes("gke-l4-own-plugin")}, "gpu-labels", Warning, "without the labels of GPU feature discovery"},
+		{"GKE's nodes with another plugin are no exclusive ones", []change{nodes("gke-l4-own-plugin")}, "gpu-nodes", Warning, "an unknown strategy"},
 		{"Karpenter's nodes", []change{nodes("unlabelled"), label("karpenter.k8s.aws/instance-gpu-name", "a10g")},
 			"gpu-labels", Warning, "have the labels of an instance type"},
 		{"Karpenter's nodes on Azure", []change{nodes("unlabelled"), label("karpenter.azure.com/sku-gpu-name", "A100")},
