@@ -6,7 +6,7 @@ import "fmt"
 // computed ones, and config.json only decides which part of them each GPU holds.
 func (c *config) weights(r *Run, m *model, stored Stored) (bytes float64, unknown string, err error) {
 	if r.Engine == LlamaCPP && stored.Bytes == 0 {
-		return 0, "llama.cpp loads a GGUF file, whose size is not in config.json: put the file beside it, and name the folder", nil
+		return 0, "llama.cpp loads a GGUF file, whose size is not in config.json: put that file beside it, and no other, and name the folder", nil
 	}
 	if r.Engine == LlamaCPP {
 		return float64(stored.Bytes), "", nil

@@ -219,6 +219,8 @@ func isWeights(path string) error {
 var otherFormats = []struct{ pattern, meaning string }{
 	{"*.gguf", "there is a GGUF file: " + ofGGUF},
 	{"adapter_config.json", "it is an adapter: give the model that it is for, whose memory is the larger part"},
+	{"snapshots/*/config.json", "it is a model's folder in the cache of the Hugging Face hub: give the folder of a snapshot in it"},
+	{"genai_config.json", "it is a model for ONNX Runtime, for which no rule is known"},
 	{"model_index.json", "it is a pipeline of diffusers, for which no rule is known"},
 	{"params.json", "it has the format of the model's authors: give the config.json that is published for transformers"},
 }
