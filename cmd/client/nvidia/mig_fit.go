@@ -75,7 +75,7 @@ var filtered = map[string]struct {
 }
 
 // AppliesTo reports whether the MIG manager divides a card as d says; known is false where the filter has devices that are not known here, or
-// what is known of the card does not tell. Cards of one model and memory that have several PCI devices are not told apart.
+// what is known of the card does not tell. Cards of one model and memory that have several PCI devices are not distinguished.
 func (d MIGDevices) AppliesTo(c MIGCard) (applies, known bool) {
 	named := d.filter()
 	if len(named) == 0 {
