@@ -183,7 +183,8 @@ func (r *reading) correct(path, parent, name string) string {
 	if other, ok := otherNames[name]; ok {
 		return inStrategy(path, other)
 	}
-	for _, near := range [][]string{r.places(func(at string) bool { return parentOf(at) == parent }), r.places(func(string) bool { return true })} {
+	siblings, all := r.places(func(at string) bool { return parentOf(at) == parent }), r.places(func(string) bool { return true })
+	for _, near := range [][]string{siblings, all} {
 		byName := map[string]string{}
 		for _, at := range near {
 			byName[nameOf(at)] = at

@@ -33,9 +33,10 @@ func checkLabels(f *Facts) []Finding {
 		WithRemedy("deploy GPU feature discovery: helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
 			"or gfd.enabled=true of the GPU Operator's chart; or declare the pool in the default policy, with deviceMemory")
 	gke := newFinding(Warning, "GKE's labels show an accelerator of which gpuslice does not know the memory"+unknown).
-		WithRemedy("declare the pool in the default policy, with the selector %s and the deviceMemory that nvidia-smi shows: deploy/howto/gke.md", labelGKEAccelerator)
-	instance := newFinding(Warning, "GPU nodes have the labels of an instance type and not those of GPU feature discovery: the model is known; not known are how "+
-		"their GPUs are shared, the driver, and its count of the memory, which is not the provider's"+unknown)
+		WithRemedy("declare the pool in the default policy, with the selector %s and the deviceMemory that nvidia-smi shows: deploy/howto/gke.md",
+			labelGKEAccelerator)
+	instance := newFinding(Warning, "GPU nodes have the labels of an instance type and not those of GPU feature discovery: the model is known; "+
+		"not known are how their GPUs are shared, the driver, and its count of the memory, which is not the provider's"+unknown)
 	selector := ""
 	known, shared := f.knownPools()
 	for _, n := range gpuNodes(f) {
@@ -55,9 +56,11 @@ func checkLabels(f *Facts) []Finding {
 			found = found.With(where, "metadata.labels["+labelMemory+"]", "missing")
 		}
 	}
-	return withEvidence(found, gke, instance.WithRemedy("deploy GPU feature discovery: helm upgrade --install nvidia-device-plugin nvdp/nvidia-device-plugin --set gfd.enabled=true, "+
+	return withEvidence(found, gke, instance.WithRemedy("deploy GPU feature discovery: "+
+		"helm upgrade --install nvidia-device-plugin nvdp/nvidia-device-plugin --set gfd.enabled=true, "+
 		"with devicePlugin.enabled=false where the node's image has a plugin (Bottlerocket, EKS Auto Mode)\n"+
-		"or declare the pool in the default policy, with the selector {%s}, resource, strategy, replicas, and the deviceMemory and driver that nvidia-smi shows", selector))
+		"or declare the pool in the default policy, with the selector {%s}, resource, strategy, replicas, and the deviceMemory and driver that "+
+		"nvidia-smi shows", selector))
 }
 
 // knownPools are the nodes of pools with a known memory, and those of pools of which it is known how devices are shared.
@@ -86,9 +89,9 @@ func instanceModel(n *corev1.Node) (label, told string) {
 		if err != nil || count < 1 {
 			return label, told
 		}
-		told += fmt.Sprintf(", %d GPUs", count)
+		told += fmt.Sprintf(", count %d", count)
 		if memory := n.Labels[prefix+"memory"]; memory != "" {
-			told += " of " + memory + " MiB"
+			told += ", memory " + memory + " MiB"
 		}
 		for _, name := range []corev1.ResourceName{wholeGPU, sharedGPU} {
 			if units := n.Status.Allocatable[name]; !units.IsZero() {

@@ -38,7 +38,9 @@ func checkNodes(f *Facts) []Finding {
 func (f *Facts) offeringNone() Finding {
 	found := newFinding(Note, "labels of nodes show GPUs, and no device plugin offers them: it does not run there, does not start, or is about to")
 	for _, n := range f.Nodes {
-		published := slices.ContainsFunc(f.Slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == n.Name })
+		published := slices.ContainsFunc(f.Slices, func(s *resourcev1.ResourceSlice) bool {
+			return s.Spec.NodeName != nil && *s.Spec.NodeName == n.Name
+		})
 		if len(f.offered(n)) > 0 || published || strings.HasPrefix(n.Labels["nvidia.com/gpu.workload.config"], "vm-") {
 			continue
 		}

@@ -22,7 +22,8 @@ func checkPluginConfig(f *Facts) []Finding {
 			continue
 		}
 		if s.asFields {
-			all = append(all, newFinding(Problem, "the values give a configuration as fields, and the charts of NVIDIA want a text: nothing is installed with them").
+			all = append(all, newFinding(Problem,
+				"the values give a configuration as fields, and the charts of NVIDIA want a text: nothing is installed with them").
 				With(s.Object, s.field(""), "fields").
 				WithRemedy("write |- behind its name, so that the lines below are a text"))
 		}
@@ -59,7 +60,8 @@ func ignoredFields(s Setting, c *nvidia.PluginConfig, unknown []nvidia.UnknownFi
 	}
 	found = withUnknown(found, s, unknown)
 	for _, r := range shared {
-		found = found.With(s.Object, s.field("sharing"), fmt.Sprintf("%d replicas of %s by %s, without these fields", r.Replicas, r.Name, c.Sharing.SharingStrategy()))
+		found = found.With(s.Object, s.field("sharing"),
+			fmt.Sprintf("%d replicas of %s by %s, without these fields", r.Replicas, r.Name, c.Sharing.SharingStrategy()))
 	}
 	return found.WithRemedy("write each field where it belongs, or remove it; " + checkBefore)
 }

@@ -57,7 +57,8 @@ func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy stri
 			continue
 		}
 		if most := int(mostMemory / contextMemory); r.Replicas > most {
-			all = append(all, newFinding(Warning, "%s gives %d replicas of %s, and no GPU has memory for more than %d programs (a CUDA context takes %s): others do not start",
+			all = append(all, newFinding(Warning,
+				"%s gives %d replicas of %s, and no GPU has memory for more than %d programs (a CUDA context takes %s): others do not start",
 				strategy, r.Replicas, r.Name, most, contextMemory.Human()).
 				With(s.Object, s.field(at+".resources"), fmt.Sprintf("%s, %d replicas", r.Name, r.Replicas)).
 				WithRemedy("divide the memory of the smallest of the GPUs by %s, and configure no more replicas than that", (2*contextMemory).Human()))

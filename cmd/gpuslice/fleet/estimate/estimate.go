@@ -21,7 +21,8 @@ import (
 )
 
 const long = `Estimate the slice for a language model that has not run yet, from its configuration: what an inference engine keeps on each GPU for weights,
-KV cache and itself, the slice that holds it, and the engine's flags for that slice; with --device-memory also its part of the GPU. Nothing is downloaded. DIRECTORY has config.json and, if there
+KV cache and itself, the slice that holds it, and the engine's flags for that slice; with --device-memory also its part of the
+GPU. Nothing is downloaded. DIRECTORY has config.json and, if there
 is one, model.safetensors.index.json or model.safetensors, whose size counts more than what is computed. What the files leave out is assumed, and
 each assumption is printed. If no rule is known for the model's attention, there is no number for it, and no answer.
 
