@@ -56,7 +56,7 @@ func decideGoverned(in Input) (d Decision) {
 	}
 	d.Warnings = append(c.warnings, d.Warnings...)
 	if c.asked != nil {
-		d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged)...)
+		d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged, d.Outcome == Mutated)...)
 	}
 	if d.Outcome == Unchanged {
 		return decideUnsliced(&in, d)

@@ -13,5 +13,6 @@ func hami() Spelling {
 		Words: unreadNames(map[string]reading{}, "nvidia.com/use-gputype",
 			"nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
 		Schedulers: []string{"hami-scheduler"},
+		Ignore:     "hami.io/webhook: ignore",
 	}
 }

@@ -71,6 +71,25 @@ func (f Found) Hint() string {
 	return fmt.Sprintf("container %q: %s", f.Container, text)
 }
 
+// Beside is the remedy for a request that is not accepted, of a pod that has a slice: its author, or the system's own webhook, requests
+// a GPU twice.
+func (f Found) Beside() string {
+	if len(f.Names) == 0 {
+		return f.Hint()
+	}
+	text := fmt.Sprintf("%s requests a GPU of %s, which counts it beside the slice: remove it", strings.Join(f.Names, " and "), f.Spelling.System)
+	if instead := f.Part.instead(); instead != "" && f.Err == nil {
+		text += ", and write " + instead + " if the slice lacks that"
+	}
+	if f.Spelling.Ignore != "" {
+		text += fmt.Sprintf("; if you did not write it, its webhook did: label the pod %s", f.Spelling.Ignore)
+	}
+	if f.Container == "" {
+		return text
+	}
+	return fmt.Sprintf("container %q: %s", f.Container, text)
+}
+
 // several is one remedy for containers of one pod that request sizes which no label can hold for all; "": there is none.
 func several(asked []Found) string {
 	sizes, names := map[string]api.Size{}, map[string]bool{}
@@ -104,13 +123,18 @@ func several(asked []Found) string {
 // maxHints bounds the warnings about other systems' words.
 const maxHints = 8
 
-// Hints are the remedies for requests that are not accepted, sorted. A node selector is right with a slice too.
-func Hints(asked []Found, unsliced bool) (hints []string) {
-	if text := several(asked); text != "" {
+// Hints are the remedies for requests that are not accepted, sorted, of a pod without a slice, with one, or that is denied. A node
+// selector is right with a slice too.
+func Hints(asked []Found, unsliced, sliced bool) (hints []string) {
+	if text := several(asked); text != "" && !sliced {
 		return []string{text}
 	}
 	for _, f := range asked {
-		if !f.Selected || unsliced {
+		switch {
+		case f.Selected && !unsliced:
+		case sliced:
+			hints = append(hints, f.Beside())
+		default:
 			hints = append(hints, f.Hint())
 		}
 	}

@@ -18,6 +18,8 @@ type Spelling struct {
 	Named map[string]named
 	// Schedulers are the system's own: a pod that names one waits for it.
 	Schedulers []string
+	// Ignore is the label by which the system's webhook leaves a pod alone; "": there is none.
+	Ignore string
 	// FirstContainer reports whether a request that names no container is for the first one.
 	FirstContainer bool
 	// Unit is that of amounts of memory, unless the system's device plugin is configured with another; 0: it cannot be.
