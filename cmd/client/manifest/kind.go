@@ -22,7 +22,8 @@ func (o Object) inherited() bool {
 	return slices.Contains([]string{"InferenceService", "LLMInferenceService", "Notebook"}, o.Kind)
 }
 
-// RunsPods reports whether a controller that Kubernetes does not have creates pods for the kind, as far as its name shows.
+// RunsPods reports whether a controller that Kubernetes does not have creates pods for the kind, or for others that refer to it, as far as
+// its name shows.
 func (o Object) RunsPods() bool {
 	group, _, grouped := strings.Cut(o.APIVersion, "/")
 	if !grouped || group == "apps" || group == "batch" {
@@ -31,6 +32,6 @@ func (o Object) RunsPods() bool {
 	return strings.HasSuffix(o.Kind, "Job") || strings.HasSuffix(o.Kind, "Deployment") || slices.Contains([]string{
 		"InferenceService", "LLMInferenceService", "NIMService", "RayCluster",
 		"RayService", "Notebook", "SparkApplication", "ScheduledSparkApplication",
-		"Workflow", "CronWorkflow", "TaskRun", "PipelineRun", "JobSet", "LeaderWorkerSet", "Workspace", "Model",
+		"Workflow", "CronWorkflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "TaskRun", "PipelineRun", "JobSet", "LeaderWorkerSet", "Workspace", "Model",
 	}, o.Kind)
 }

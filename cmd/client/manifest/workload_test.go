@@ -192,6 +192,8 @@ func TestSurroundings(t *testing.T) {
 		{"Argo's workflow, where the template has its own", "Workflow",
 			`{"spec":{"nodeSelector":{"w":"w"},"tolerations":[{"key":"w"}],"templates":[{"nodeSelector":{"t":"t"},"container":` + container + `}]}}`,
 			"", `{"nodeSelector":{"t":"t"},"tolerations":[{"key":"w"}]}`},
+		{"a WorkflowTemplate", "WorkflowTemplate", `{"spec":{"nodeSelector":{"w":"w"},"templates":[{"container":` + container + `}]}}`,
+			"", `{"nodeSelector":{"w":"w"}}`},
 		{"a workflow in a CronWorkflow", "CronWorkflow",
 			`{"spec":{"workflowSpec":{"podMetadata":{"labels":{"a":"w"}},"affinity":{},"templates":[{"script":` + container + `}]}}}`,
 			`{"a":"w"}`, `{"affinity":{}}`},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -24,7 +23,7 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings 
 			name := string(resource)
 			spelled := spellings.Resources(map[string]string{name: amount.String()}) // which has a warning of its own
 			known := slices.Contains(resources, name) || slices.ContainsFunc(all, func(p pools.Pool) bool { return p.Resource == name })
-			if known || spelled || amount.IsZero() || !strings.HasPrefix(name, nvidia.ResourcePrefix) {
+			if known || spelled || amount.IsZero() || !strings.Contains(name, "nvidia") {
 				continue
 			}
 			if text := unoffered(name, offered); text != "" {
