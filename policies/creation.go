@@ -138,9 +138,8 @@ func (c *creation) readRequest() Decision {
 		for i, container := range guard {
 			images[i] = container.Image
 		}
-		c.in.Guard = c.in.Guard.Mirrored(images)
+		c.in.Guard, c.copied = c.in.Guard.Mirrored(images), copiedWithoutLabels(c.in.Pod)
 	}
-	c.copied = copiedWithoutLabels(c.in.Pod)
 	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)
 	bare, recorded, brought := podedit.Revert(named, c.in.Pools)
 	c.in.Pod, c.brought = bare, append(given, brought...)

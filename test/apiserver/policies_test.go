@@ -51,7 +51,7 @@ func TestBrokenPolicy(t *testing.T) {
 			t.Errorf("a ConfigMap without the label: %v", err)
 		}
 		if text := strings.Join(heard.texts, " "); !strings.Contains(text, `the label gpuslice.dev/policy: "true" is missing`) {
-			t.Errorf("its author is told %q", text)
+			t.Errorf("its author gets %q", text)
 		}
 	})
 }

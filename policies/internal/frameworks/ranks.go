@@ -11,6 +11,9 @@ import (
 
 // RanksBeyond describes processes that a container starts on more GPUs than it has; "": as far as its words show, it starts none.
 func RanksBeyond(c *corev1.Container, gpus int64) string {
+	if len(c.Command)+len(c.Args) == 0 {
+		return ""
+	}
 	e := evaluation{in: &Input{Container: c}, found: search{image: parseImage(c.Image), words: commandline.Split(c)}}
 	p := recognise(table, nil, e.found)
 	if p == nil || p.Ranks == nil {

@@ -16,7 +16,7 @@ type Profile struct {
 	Shim        *Range              `json:"shim,omitempty"`      // releases that guard/shim can cap
 	Rules       []Rule              `json:"rules,omitempty"`     // the first rule that can give a variable does
 	Arguments   []Argument          `json:"arguments,omitempty"` // limits that exist only on the command line
-	Ranks       *Ranks              `json:"ranks,omitempty"`     // settings by which processes start that need a GPU each
+	Ranks       *ranksSpec          `json:"ranks,omitempty"`     // settings by which processes start that need a GPU each
 }
 
 // Match recognises a container. Image patterns are compared component by component with the end of the
@@ -135,8 +135,8 @@ type Argument struct {
 	AppendTo []string `json:"appendTo,omitempty"`
 }
 
-// Ranks are settings, as in When.Given, with the number of processes that need a GPU of their own.
-type Ranks struct {
+// ranksSpec are settings, as in When.Given, with the number of processes that need a GPU of their own.
+type ranksSpec struct {
 	Settings []string `json:"settings"`         // the first that the pod makes counts
 	Unless   []string `json:"unless,omitempty"` // settings by which processes of other pods count too
 	Says     string   `json:"says"`             // the effect, for people: it follows the setting

@@ -26,7 +26,7 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings 
 			if known || spelled || amount.IsZero() || !strings.Contains(name, "nvidia") {
 				continue
 			}
-			if text := unoffered(name, offered); text != "" {
+			if text := describeUnoffered(name, offered); text != "" {
 				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
 			}
 		}
@@ -35,8 +35,8 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings 
 	return warnings[:min(len(warnings), maxUnrequested)]
 }
 
-// unoffered describes a name that no node offers, where nodes offer GPUs by others; "": it is not that of a GPU.
-func unoffered(name string, offered []string) string {
+// describeUnoffered describes a name that no node offers, where nodes offer GPUs by others; "": it is not that of a GPU.
+func describeUnoffered(name string, offered []string) string {
 	canonical := strings.ToLower(name)
 	gpu := pools.IsGPU(canonical, nil)
 	if len(offered) == 0 { // an autoscaler may bring nodes with any name

@@ -124,7 +124,7 @@ func (e *evaluation) evaluateNotices() {
 		case NoticeNotEnforcing:
 			remedy := "see the node's driver and the guard's log"
 			if enforcing.After(n.At) {
-				// A guard that ended to start anew would have the pod unready, and LeaderWorkerSet delete the pods of its group.
+				// A guard that ended to be started again would have the pod unready, and LeaderWorkerSet delete the pods of its group.
 				remedy = fmt.Sprintf("an Event of %s reports that it enforces again; others than the kubelet can write Events, "+
 					"so that this stays while the guard runs: create the pod again where it has to go", enforcing.UTC().Format(time.RFC3339))
 			}
