@@ -58,7 +58,7 @@ func TestVerify(t *testing.T) {
 		t.Parallel()
 		chosen := 0
 		for _, c := range created(t) {
-			if c.d.Outcome != policies.DevicesHidden || !strings.Contains(strings.Join(c.d.Warnings, " "), "NVIDIA_VISIBLE_DEVICES") {
+			if c.d.Outcome != policies.DevicesHidden || !strings.Contains(strings.Join(c.d.Warnings, " "), ": NVIDIA_VISIBLE_DEVICES") {
 				continue
 			}
 			chosen++
