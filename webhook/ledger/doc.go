@@ -13,8 +13,8 @@
 // Every replica writes, without a leader and without a lock. To admit a pod, a replica writes its reservation over the version that it
 // read, so that two replicas can never give the same capacity away: compare-and-swap alone makes this safe. A replica has one worker
 // for each budget. It takes the requests that wait, decides them on one copy and writes once. If the write fails, the next attempt
-// includes the requests that have arrived since. For some seconds after a conflict, a replica that has written for several requests
-// waits for twice the time that the write took, so that others can write.
+// includes the requests that have arrived since. For some seconds after a conflict, a replica reads before it writes, and
+// one that has written for several requests waits for twice the time that the write took, so that others can write.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. Its reservations are lost, so that every replica admits
 // nothing for ReservationTTL, by NotBefore of the new ledger. Who reads a corrupted ledger notices that; a deleted one is

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// readTTL is how long a ledger that was read or written serves to admit without another read: if another replica wrote
-// meanwhile, the write fails, which costs more than a read.
+// readTTL is how long a ledger that was read or written serves to admit without another read, unless other replicas write it: if one
+// wrote meanwhile, the write fails, which costs more than a read.
 const readTTL = 2 * time.Second
 
 // storedLedger is a ledger as it was read or written.
@@ -93,7 +93,7 @@ func (n *line) remember(stored storedLedger) {
 // recent returns the remembered ledger if it is likely the one that is stored, and else reads it.
 func (n *line) recent(ctx context.Context) (storedLedger, error) {
 	// A write of one that is older conflicts, and the round starts over with the stored one.
-	if !n.stale && n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL {
+	if !n.stale && n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL && !n.contended() {
 		return n.last, nil
 	}
 	return n.load(ctx)

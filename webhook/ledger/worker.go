@@ -136,11 +136,14 @@ func (n *line) run() {
 // the first again: it has nothing to read. So it leaves the others the time to read and to write.
 func (n *line) pause() time.Duration {
 	pause := n.ledger.options.BatchDelay
-	if time.Since(n.lastConflict) < yieldTTL {
+	if n.contended() {
 		pause = max(pause, min(2*n.writeTook, maxYield))
 	}
 	return pause
 }
+
+// contended reports whether other replicas write the same ledger.
+func (n *line) contended() bool { return time.Since(n.lastConflict) < yieldTTL }
 
 // nextBatch returns at most maxBatch waiters. If it returns none, the goroutine ends.
 func (n *line) nextBatch() []*waiter {
