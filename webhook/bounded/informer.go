@@ -17,6 +17,8 @@ type Kept struct {
 	// Of returns the copy of an object, which may be of another type, and its size in bytes. nil: nothing is kept; size
 	// 0: it is not counted.
 	Of func(runtime.Object) (kept runtime.Object, size int)
+	// Gone returns the copy of an object that is deleted. Optional: Of does.
+	Gone func(runtime.Object) runtime.Object
 	// Least makes the copy of objects that find no room; nil: none. It has a room of its own.
 	Least *Kept
 	// Bytes bounds all copies; 0: unbounded, since administrators alone write such objects. One namespace keeps no more
@@ -129,7 +131,9 @@ func (k *keeper) event(e watch.Event) watch.Event {
 	namespace := cmp.Or(about.GetNamespace(), name)
 	if e.Type == watch.Deleted {
 		k.remove(namespace, name)
-		if object, _ := k.Of(e.Object); object != nil {
+		if k.Gone != nil {
+			e.Object = k.Gone(e.Object)
+		} else if object, _ := k.Of(e.Object); object != nil {
 			e.Object = object
 		}
 		return e

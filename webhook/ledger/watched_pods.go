@@ -73,8 +73,7 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	if !ok {
 		return object, 0
 	}
-	out := &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace,
-		Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	out := named(pod)
 	out.claims = len(pod.Spec.ResourceClaims) > 0
 	// A claim may change without its pod, so neither promise nor generation shows it.
 	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !out.claims {
@@ -89,6 +88,20 @@ func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
 	key, _ := json.Marshal(out.holding) // a Holding can always be encoded
 	out.alike = string(key)
 	return out, 0
+}
+
+// named is the copy of a pod of which only the names are known.
+func named(pod *corev1.Pod) *shownPod {
+	return &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace,
+		Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+}
+
+// gonePod is the copy of a deleted pod. What it held is not judged once more.
+func gonePod(object runtime.Object) runtime.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return named(pod)
+	}
+	return object
 }
 
 // known is a pod as it was last shown.

@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/guard/ticks"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/boundedtest"
@@ -296,5 +300,35 @@ func TestJudgedFields(t *testing.T) {
 	}
 	if diff := cmp.Diff(pod, got[0], cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestDeletedPodsAreNotJudged: what a pod held is read when it comes, and not when it goes.
+func TestDeletedPodsAreNotJudged(t *testing.T) {
+	t.Parallel()
+	pod := labelledPod("u", 7, 1, "devices")
+	pod.Namespace = "a"
+	config := boundedtest.BinaryServer{List: &corev1.PodList{Items: []corev1.Pod{*pod}},
+		Last: &watch.Event{Type: watch.Deleted, Object: pod}}.Start(t)
+	config.Wrap(bounded.Limit)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	var reads atomic.Int64
+	c := &ClusterWatcher{Client: client, Generation: func(string) any { return 1 }, Gone: &GonePods{},
+		ctx: ctx, watches: map[string]*namespaceWatch{},
+		HoldingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { reads.Add(1); return labelled(p) }}
+	defer c.running.Wait()
+	defer cancel()
+	c.View([]string{"a"}, nil)
+	for range ticks.After(ctx, time.Millisecond) {
+		if c.Gone.Has("u") {
+			break
+		}
+	}
+	if n := reads.Load(); n != 1 || !c.Gone.Has("u") {
+		t.Errorf("read %d times; gone: %t", n, c.Gone.Has("u"))
 	}
 }
