@@ -22,13 +22,13 @@ import (
 // Fields are those fields of a kind that are decoded. What a pod holds beside them takes most of the time and memory of decoding it.
 type Fields struct {
 	prefix string
-	parts  []*Fields // by their numbers; nil: all
+	parts  map[protowire.Number]*Fields // nil: all
 }
 
 // FieldsOf are the named fields of T, with all that is below them. Names are those in JSON, and the keys are the paths of the structs
 // that have them: "spec.containers", or "" for T. It panics for a field that T does not have.
 func FieldsOf[T runtime.Object](names map[string][]string) *Fields {
-	out := &Fields{parts: []*Fields{}}
+	out := &Fields{parts: map[protowire.Number]*Fields{}}
 	for path, in := range names {
 		for _, name := range in {
 			out.add(reflect.TypeFor[T](), strings.Split(strings.TrimPrefix(path+"."+name, "."), "."))
@@ -51,15 +51,16 @@ func (f *Fields) add(of reflect.Type, path []string) {
 		if !slices.Contains(tag, "name="+path[0]) {
 			continue
 		}
-		n, err := strconv.Atoi(tag[1])
+		n, err := strconv.ParseInt(tag[1], 10, 32)
 		if err != nil {
 			panic(fmt.Sprintf("%s.%s: %v", of, field.Name, err))
 		}
-		f.parts = append(f.parts, make([]*Fields, max(0, n+1-len(f.parts)))...)
-		if f.parts[n] == nil {
-			f.parts[n] = &Fields{parts: []*Fields{}}
+		part, ok := f.parts[protowire.Number(n)]
+		if !ok {
+			part = &Fields{parts: map[protowire.Number]*Fields{}}
+			f.parts[protowire.Number(n)] = part
 		}
-		f.parts[n].add(field.Type, path[1:])
+		part.add(field.Type, path[1:])
 		return
 	}
 	panic(fmt.Sprintf("%s has no field %s", of, path[0]))
@@ -98,18 +99,18 @@ var whole = &Fields{}
 
 // enveloped is an object as it is sent: the field raw of a runtime.Unknown, behind a prefix.
 func (f *Fields) enveloped() *Fields {
-	return &Fields{prefix: "k8s\x00", parts: []*Fields{1: whole, 2: f, 3: whole, 4: whole}}
+	return &Fields{prefix: "k8s\x00", parts: map[protowire.Number]*Fields{1: whole, 2: f, 3: whole, 4: whole}}
 }
 
 // ofList are those of a list of objects.
 func (f *Fields) ofList() *Fields {
-	return (&Fields{parts: []*Fields{1: whole, 2: f}}).enveloped()
+	return (&Fields{parts: map[protowire.Number]*Fields{1: whole, 2: f}}).enveloped()
 }
 
 // ofEvent are those of a metav1.WatchEvent with an object.
 func (f *Fields) ofEvent() *Fields {
-	object := &Fields{parts: []*Fields{1: f.enveloped()}}
-	return &Fields{parts: []*Fields{1: whole, 2: object}}
+	object := &Fields{parts: map[protowire.Number]*Fields{1: f.enveloped()}}
+	return &Fields{parts: map[protowire.Number]*Fields{1: whole, 2: object}}
 }
 
 var errNotRead = errors.New("the message is in another form")
@@ -132,10 +133,7 @@ func (f *Fields) cut(out, message []byte) ([]byte, error) {
 		}
 		field := message[:tag+n]
 		message = message[tag+n:]
-		var part *Fields
-		if int(number) < len(f.parts) {
-			part = f.parts[number]
-		}
+		part := f.parts[number]
 		switch {
 		case part == nil:
 		case part.parts == nil || kind != protowire.BytesType:
@@ -148,8 +146,7 @@ func (f *Fields) cut(out, message []byte) ([]byte, error) {
 			if out, err = part.cut(out, content); err != nil {
 				return nil, err
 			}
-			var length [binary.MaxVarintLen64]byte
-			out = slices.Insert(out, begin, protowire.AppendVarint(length[:0], uint64(len(out)-begin))...)
+			out = slices.Insert(out, begin, protowire.AppendVarint(nil, uint64(len(out)-begin))...)
 		}
 	}
 	return out, nil
