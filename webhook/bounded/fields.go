@@ -26,12 +26,12 @@ type Fields struct {
 }
 
 // FieldsOf are the named fields of T, with all that is below them. Names are those in JSON, and the keys are the paths of the structs
-// that have them: "spec.containers", or "" for T. It panics for a field that T does not have.
+// that have them: "spec.containers". It panics for a field that T does not have.
 func FieldsOf[T runtime.Object](names map[string][]string) *Fields {
 	out := &Fields{parts: map[protowire.Number]*Fields{}}
 	for path, in := range names {
 		for _, name := range in {
-			out.add(reflect.TypeFor[T](), strings.Split(strings.TrimPrefix(path+"."+name, "."), "."))
+			out.add(reflect.TypeFor[T](), append(strings.Split(path, "."), name))
 		}
 	}
 	return out
@@ -203,7 +203,7 @@ func (w *cutWatch) next() error {
 		return err // which client-go compares
 	}
 	out, err := w.fields.cut(append(w.out[:0], length[:]...), w.frame)
-	if err != nil || !showsObject(w.frame) {
+	if err != nil || isError(w.frame) { // the object of an error is a Status
 		out = append(append(w.out[:0], length[:]...), w.frame...)
 	}
 	binary.BigEndian.PutUint32(out, uint32(len(out)-len(length)))
@@ -211,13 +211,12 @@ func (w *cutWatch) next() error {
 	return nil
 }
 
-// showsObject reports whether an event is about an object: that of an error is a Status, and a bookmark may say that a list ends.
-func showsObject(event []byte) bool {
+// isError reports whether an event is an error.
+func isError(event []byte) bool {
 	_, _, tag := protowire.ConsumeTag(event)
 	if tag < 0 {
 		return false
 	}
-	text, _ := protowire.ConsumeBytes(event[tag:])
-	kind := watch.EventType(text)
-	return kind != watch.Error && kind != watch.Bookmark
+	kind, _ := protowire.ConsumeBytes(event[tag:])
+	return string(kind) == string(watch.Error)
 }

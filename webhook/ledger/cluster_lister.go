@@ -120,7 +120,7 @@ func (l *ClusterLister) listNamespace(ctx context.Context, name string) (Listing
 		found.UID, found.Created = string(n.UID), n.CreationTimestamp.Time
 	}
 	pods := l.collect(name)
-	source := bounded.From(l.Client, l.Client.CoreV1().Pods(name), activeOnly).Only(judged)
+	source := bounded.From(l.Client, l.Client.CoreV1().Pods(name), activeOnly)
 	version, err := source.Each(ctx, metav1.ListOptions{}, pods.add)
 	if err != nil {
 		return Listing{}, fmt.Errorf("list pods of namespace %s: %w", name, classify(err))
@@ -129,13 +129,6 @@ func (l *ClusterLister) listNamespace(ctx context.Context, name string) (Listing
 	found.Revision, _ = strconv.ParseUint(version, 10, 64) // 0 where it is no number: unknown
 	return Listing{Namespaces: []Namespace{found}, Pods: pods.holding}, nil
 }
-
-// judged are the fields of a pod: all but metadata.managedFields, which is a third of most and which nothing reads.
-var judged = bounded.FieldsOf[*corev1.Pod](map[string][]string{
-	"": {"spec", "status"},
-	"metadata": {"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-		"deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"},
-})
 
 // activeOnly selects activePods.
 func activeOnly(o *metav1.ListOptions) { o.FieldSelector = activePods }

@@ -129,7 +129,7 @@ func (c *ClusterWatcher) start(namespace string, generation any) *namespaceWatch
 	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf, gone: c.Gone},
 		cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
 	pods := reportedPods{c.Client.CoreV1().Pods(namespace), w.pods.broken}
-	source := bounded.From(c.Client, pods, activeOnly).Only(judged).ListerWatcher(bounded.Kept{Name: "pods", Of: w.pods.shown, Gone: gonePod})
+	source := bounded.From(c.Client, pods, activeOnly).ListerWatcher(bounded.Kept{Name: "pods", Of: w.pods.shown, Gone: gonePod})
 	reflector := cache.NewReflectorWithOptions(source, nil, w.pods,
 		cache.ReflectorOptions{Name: "quota of namespace " + namespace, TypeDescription: "pods"})
 	c.running.Go(func() { reflector.RunWithContext(ctx) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -259,47 +258,6 @@ func TestWatchedPodsReadHoldings(t *testing.T) {
 				t.Errorf("read %d times, want %d", reads, c.reads)
 			}
 		})
-	}
-}
-
-// TestJudgedFields: pods that are counted are decoded whole, but for the record of who wrote what.
-func TestJudgedFields(t *testing.T) {
-	t.Parallel()
-	at := metav1.Unix(1_795_000_000, 0)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "n", GenerateName: "g-", Namespace: "a", UID: "u", ResourceVersion: "7", Generation: 2,
-			CreationTimestamp: at, DeletionTimestamp: &at, DeletionGracePeriodSeconds: new(int64(30)), Labels: map[string]string{"l": "v"},
-			Annotations: map[string]string{"a": "v"}, OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "v"}},
-			Finalizers: []string{"example.com/f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-		Spec: corev1.PodSpec{NodeName: "node-1", Volumes: []corev1.Volume{{Name: "v"}},
-			Containers: []corev1.Container{requesting("nvidia.com/gpu")}, HostNetwork: true},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "c"}}},
-	}
-	meta := reflect.ValueOf(pod.ObjectMeta)
-	for field, value := range meta.Fields() {
-		if value.IsZero() && field.Name != "SelfLink" {
-			t.Errorf("%s is not tried", field.Name)
-		}
-	}
-	config := boundedtest.BinaryServer{List: &corev1.PodList{Items: []corev1.Pod{*pod}}}.Start(t)
-	config.Wrap(bounded.Limit)
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []*corev1.Pod
-	l := &ClusterLister{Client: client, Generation: func(string) any { return 1 }, HoldingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) {
-		got = append(got, p)
-		return quota.Holding{}, BasisDevices
-	}}
-	source := bounded.From(client, client.CoreV1().Pods("a"), activeOnly).Only(judged)
-	_, err = source.Each(t.Context(), metav1.ListOptions{}, l.collect("a").add)
-	pod.ManagedFields = nil
-	if err != nil || len(got) != 1 {
-		t.Fatal(err, got)
-	}
-	if diff := cmp.Diff(pod, got[0], cmpopts.EquateEmpty()); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -47,7 +47,7 @@ func newInformers(options Options, touch, touchNodes, touchTenants func()) (info
 		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
 			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: &bounded.Kept{Of: unreadNamespace}, Bytes: cluster.MaxNamespaces, Full: full},
 			cache.Indexers{}),
-		nodes: bounded.From(client, client.CoreV1().Nodes(), nil).Only(nodeFields).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
+		nodes: bounded.From(client, client.CoreV1().Nodes(), nil).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
 		classes: bounded.From(client, client.NodeV1().RuntimeClasses(), nil).
 			Informer(bounded.Kept{Name: "RuntimeClasses", Of: slim}, cache.Indexers{}),
 		limitRanges: bounded.From(client, client.CoreV1().LimitRanges(metav1.NamespaceAll), nil).Informer(

@@ -14,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
-	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // Bounds on a replica's copies of objects that tenants write: their authors choose how large they are, and how many
@@ -34,14 +33,6 @@ func reportFull(log logr.Logger) func(kind, namespace string) {
 			"kind", kind, "object", "Namespace "+namespace)
 	}
 }
-
-// nodeFields are the fields of a node of which slim keeps anything: kubelets write kilobytes of others every few minutes.
-var nodeFields = bounded.FieldsOf[*corev1.Node](map[string][]string{
-	"":                  {"spec"},
-	"metadata":          {"name", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels"},
-	"status":            {"allocatable", "capacity", "runtimeHandlers"},
-	"status.conditions": {"type", "status", "lastHeartbeatTime", "lastTransitionTime", "reason", "message"},
-})
 
 // slim drops fields that no decision reads, before an object enters the cache: on large clusters that is most of it. It
 // is for objects of administrators and kubelets.

@@ -1,28 +1,19 @@
 package watcher
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/boundedtest"
 	"github.com/gpuslice/gpuslice/test/clustertest"
-	"github.com/gpuslice/gpuslice/test/scenarios"
 	"github.com/gpuslice/gpuslice/webhook/admission/cluster"
-	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 func amounts(prefix string, n int) corev1.ResourceList {
@@ -129,53 +120,5 @@ func TestSlimLimitRange(t *testing.T) {
 	limits := kept.(*corev1.LimitRange).Spec.Limits
 	if len(limits) != 2 || len(limits[0].Max) != 4 || len(limits[1].Max) != 4 || len(limits[1].Default) != 4 {
 		t.Errorf("%+v", limits)
-	}
-}
-
-// TestNodeFields: of a node that is decoded in part the same is kept as of the whole node.
-func TestNodeFields(t *testing.T) {
-	t.Parallel()
-	nodes := &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
-	presets, err := scenarios.Nodes("l4-timeslicing-renamed", "a100-mig-mixed", "h100-mps-plugin", "t4-plain-old-driver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range presets {
-		n.TypeMeta = metav1.TypeMeta{}
-		n.UID, n.ResourceVersion, n.Generation, n.CreationTimestamp = "u", "7", 2, metav1.Unix(1_795_000_000, 0)
-		n.DeletionTimestamp = &n.CreationTimestamp
-		n.Annotations, n.Finalizers = map[string]string{"dropped": "x"}, []string{"dropped"}
-		n.Spec = corev1.NodeSpec{ProviderID: "p", Unschedulable: true, Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}}}
-		n.Status.RuntimeHandlers = []corev1.NodeRuntimeHandler{{Name: "nvidia"}}
-		n.Status.Images = []corev1.ContainerImage{{Names: []string{"dropped"}}}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}, {Type: api.ConditionEnforcing, Status: "True", Reason: "R", Message: "m",
-			LastHeartbeatTime: n.CreationTimestamp, LastTransitionTime: n.CreationTimestamp}}
-		nodes.Items = append(nodes.Items, *n)
-	}
-	config := boundedtest.BinaryServer{List: nodes}.Start(t)
-	config.Wrap(bounded.Limit)
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := func() {}
-	all, err := newInformers(Options{Client: client}, none, none, none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { all.nodes.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), all.nodes.HasSynced) {
-		t.Fatal("no nodes came")
-	}
-	for i := range nodes.Items {
-		want, _ := slim(nodes.Items[i].DeepCopy())
-		got := cached[*corev1.Node](all.nodes, nodes.Items[i].Name)
-		if !equality.Semantic.DeepEqual(want, got) {
-			t.Error(cmp.Diff(want, got))
-		}
 	}
 }

@@ -152,9 +152,8 @@ func TestReadFields(t *testing.T) {
 		return TemplatesOf([]string{p.Labels["gpuslice.dev/tier"], *p.Spec.ResourceClaims[0].ResourceClaimTemplateName})
 	}}
 	whole.Spec.ResourceClaims = alone.Spec.ResourceClaims
-	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Pod{*whole, *alone}}
 	for _, listed := range []bool{false, true} {
-		config := boundedtest.BinaryServer{List: list, NoWatchedLists: listed}.Start(t)
+		config := boundedtest.BinaryServer{Pods: []corev1.Pod{*whole, *alone}, NoWatchedLists: listed}.Start(t)
 		config.Wrap(bounded.Limit)
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
