@@ -27,7 +27,7 @@ type heldPage struct{ bytes int64 }
 
 func (p *heldPage) release() { decoding.Release(p.bytes) }
 
-// Limit returns a transport by which pages of Each are bounded, and objects have the fields of Source.Only. A page that is too large is answered as the API server would answer a
+// Limit returns a transport by which pages of Each are bounded. A page that is too large is answered as the API server would answer a
 // request that is too large.
 func Limit(next http.RoundTripper) http.RoundTripper { return limited{next} }
 
@@ -36,16 +36,9 @@ type limited struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return response, err
-	}
-	fields := fieldsIn(r, response)
 	page, ok := r.Context().Value(heldKey{}).(*heldPage)
-	if !ok {
-		if fields != nil {
-			response.Body = fields.watched(response.Body)
-		}
-		return response, nil
+	if err != nil || !ok || response.StatusCode != http.StatusOK {
+		return response, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxPage+1))
@@ -54,9 +47,6 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if len(body) > maxPage {
 		return tooLarge(response)
-	}
-	if fields != nil {
-		body = fields.ofList().cutOr(body)
 	}
 	page.release() // of an answer that the client did not take
 	page.bytes = 0

@@ -40,19 +40,6 @@ type Options struct {
 	Full func(kind, namespace string)
 }
 
-// decoded are the fields of which anything is kept.
-var decoded = bounded.FieldsOf[*corev1.Pod](map[string][]string{
-	"metadata": {"name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
-		"labels", "annotations", "ownerReferences"},
-	"spec":                         {"nodeName", "runtimeClassName", "resourceClaims"},
-	"spec.initContainers":          {"name", "image", "restartPolicy", "resources"},
-	"spec.containers":              {"name", "image", "restartPolicy", "resources"},
-	"status":                       {"phase", "reason", "message", "startTime", "resourceClaimStatuses"},
-	"status.conditions":            {"type", "status", "lastTransitionTime"},
-	"status.initContainerStatuses": {"name", "state", "lastState", "restartCount", "started"},
-	"status.containerStatuses":     {"name", "state", "lastState", "restartCount", "started"},
-})
-
 // NewInformer returns the informer of all pods, as Pods, with the index ByNode. The API server cannot select pods by annotation:
 // of those without a promise or devices little more than the name is kept.
 func NewInformer(o Options) cache.SharedIndexInformer {
@@ -61,7 +48,7 @@ func NewInformer(o Options) cache.SharedIndexInformer {
 
 func (o Options) informer(podBytes, nameBytes int) cache.SharedIndexInformer {
 	names := &bounded.Kept{Name: FullTemplates, Of: o.least, Bytes: nameBytes, Full: o.Full, Least: &bounded.Kept{Of: Options{}.least}}
-	return bounded.From(o.Client, o.Client.CoreV1().Pods(metav1.NamespaceAll), nil).Only(decoded).Informer(
+	return bounded.From(o.Client, o.Client.CoreV1().Pods(metav1.NamespaceAll), nil).Informer(
 		bounded.Kept{Name: FullPods, Of: o.Keep, Bytes: podBytes, Full: o.Full, Least: names}, cache.Indexers{ByNode: nodeOf})
 }
 

@@ -3,23 +3,17 @@ package podcache
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/gpuslice/gpuslice/test/boundedtest"
-	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // TestInformer: one watch has what each of its users reads of a pod.
@@ -137,44 +131,5 @@ func TestTemplates(t *testing.T) {
 	with := Options{Templates: func(*corev1.Pod) Templates { return TemplatesOf([]string{"gpuslice-1mi"}) }}
 	if _, size := with.Keep(&corev1.Pod{}); size != len("gpuslice-1mi") {
 		t.Errorf("a pod that holds nothing and names a template has %d bytes", size)
-	}
-}
-
-// TestReadFields: what is kept of a pod that is decoded in part is what is kept of the whole pod.
-func TestReadFields(t *testing.T) {
-	t.Parallel()
-	whole, alone := running(), running()
-	alone.Name, alone.OwnerReferences = "alone", nil
-	alone.Labels["gpuslice.dev/tier"] = "x"
-	alone.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimTemplateName: new("t")}}
-	alone.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: new("made")}}
-	o := Options{Label: "team", Templates: func(p *corev1.Pod) Templates {
-		return TemplatesOf([]string{p.Labels["gpuslice.dev/tier"], *p.Spec.ResourceClaims[0].ResourceClaimTemplateName})
-	}}
-	whole.Spec.ResourceClaims = alone.Spec.ResourceClaims
-	for _, listed := range []bool{false, true} {
-		config := boundedtest.BinaryServer{Pods: []corev1.Pod{*whole, *alone}, NoWatchedLists: listed}.Start(t)
-		config.Wrap(bounded.Limit)
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Client = client
-		ctx, cancel := context.WithCancel(t.Context())
-		pods := o.informer(maxPods, maxNames)
-		done := make(chan struct{})
-		go func() { defer close(done); pods.RunWithContext(ctx) }()
-		if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
-			t.Fatal("no pods came")
-		}
-		for _, pod := range []*corev1.Pod{whole, alone} {
-			object, _, _ := pods.GetStore().GetByKey("team-a/" + pod.Name)
-			want, _ := o.Keep(pod)
-			if diff := cmp.Diff(want, object, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-				t.Error(diff)
-			}
-		}
-		cancel()
-		<-done
 	}
 }
