@@ -15,33 +15,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// BinaryServer lists and watches objects of one kind in Kubernetes' binary form. A watch begins with all of them.
+// BinaryServer answers watches of one kind in Kubernetes' binary form, which begin with all objects.
 type BinaryServer struct {
 	List kuberuntime.Object // of at least one
 	// Last is the event that ends a watch. Optional.
 	Last *watch.Event
-	// NoWatchedLists has clients list the objects first.
-	NoWatchedLists bool
 }
 
 // Start serves until the test ends, and returns how clients find the server.
 func (s BinaryServer) Start(t testing.TB) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		whole := r.URL.Query().Get("sendInitialEvents") != ""
-		switch {
-		case r.URL.Query().Get("watch") == "":
-			w.Header().Set("Content-Type", kuberuntime.ContentTypeProtobuf)
-			_, _ = w.Write(encode(t, s.List))
-			return
-		case whole && s.NoWatchedLists:
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			return
-		}
 		w.Header().Set("Content-Type", kuberuntime.ContentTypeProtobuf+";stream=watch")
-		if whole {
-			_, _ = w.Write(s.initial(t))
-		}
+		_, _ = w.Write(s.initial(t))
 		if s.Last != nil {
 			_, _ = w.Write(Frame(t, *s.Last))
 		}
