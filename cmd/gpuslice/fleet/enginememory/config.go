@@ -8,22 +8,26 @@ import (
 
 // config is config.json as the rules read it.
 type config struct {
-	outer, text object // text is the language model; the same as outer unless there is an encoder beside it
-	kindOfModel string // model_type
-	layers      int
-	assumed     []string
+	outer, text   object   // text is the language model; the same as outer unless there is an encoder beside it
+	kindOfModel   string   // model_type
+	architectures []string // classes of the whole model, else of the part that is the language model
+	layers        int
+	assumed       []string
 }
 
 // languageModels are the fields under which models with encoders have their language model.
 var languageModels = []string{"text_config", "llm_config", "language_config", "language_model_config"}
 
 func newConfig(outer object) (*config, error) {
-	c := &config{outer: outer, text: outer}
+	c := &config{outer: outer, text: outer, architectures: outer.strings("architectures")}
 	if thinker, ok := outer.in("thinker_config"); ok { // the part of an omni model that answers in text
 		c.outer = thinker
 	}
 	if text, ok := c.outer.in(languageModels...); ok {
 		c.text = text
+	}
+	if len(c.architectures) == 0 {
+		c.architectures = append(c.outer.strings("architectures"), c.text.strings("architectures")...)
 	}
 	c.text.read = map[string]bool{}
 	c.kindOfModel = c.text.string("model_type")

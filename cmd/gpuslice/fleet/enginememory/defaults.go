@@ -37,13 +37,24 @@ var slidingPeriods = map[string]int{"gemma2": 2, "gemma3_text": 6, "gemma3": 6, 
 var alwaysSliding = words("mistral mixtral phi3 starcoder2 phimoe ministral")
 
 // ungated are the models whose MLP has two matrices, no gate beside the first.
-var ungated = words("gpt2 gpt_neox gptj gpt_neo opt phi bloom falcon mpt starcoder2 codegen gpt_bigcode persimmon nemotron arcee nemotron_h apertus RefinedWeb RefinedWebModel")
+var ungated = words(`gpt2 gpt_neox gptj gpt_neo opt phi phi-msft mixformer-sequential bloom falcon mpt moss starcoder2 codegen gpt_bigcode
+	persimmon nemotron arcee nemotron_h apertus RefinedWeb RefinedWebModel`)
+
+// gated are the models whose MLP, or each expert, has a gate: three matrices. With those of ungated they are the known decoders.
+var gated = words(`
+	afmoe aquila arctic aria_text baichuan bailing_hybrid bailing_moe bailing_moe_linear bailing_moe_v2 bamba bitnet chameleon chatglm
+	cohere cohere2 cwm dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 diffllama dots1 emu3_text_model ernie4_5 ernie4_5_moe
+	ernie4_5_vl_moe_text exaone exaone4 falcon_h1 flex_olmo gemma gemma2 gemma3 gemma3_text gemma3n_text gemma4 gemma4_text glm glm4
+	glm4_moe glm4_moe_lite glm4v_moe_text glm4v_text glm_moe_dsa gpt_oss granite granitemoe granitemoehybrid granitemoeshared grok-1
+	helium hunyuan hunyuan_v1_dense hunyuan_v1_moe internlm internlm2 internlm3 jamba jetmoe kimi_k2 kimi_linear lfm2 lfm2_moe llama
+	llama4 llama4_text llava llava_llama llava_mistral llava_qwen mimo minicpm minicpm3 minicpmo minicpmv minimax minimax_m1 minimax_m2
+	minimax_text_01 ministral ministral3 mistral mixtral mllama_text_model nemotron-nas olmo olmo2 olmo3 olmoe orion ouro phi3 phi3_v
+	phi4mm phimoe plamo plamo2 qwen qwen2 qwen2_5_omni_text qwen2_5_vl qwen2_5_vl_text qwen2_moe qwen2_vl qwen2_vl_text qwen3
+	qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_omni_moe_text qwen3_vl_moe_text qwen3_vl_text seed_oss smollm3 solar
+	stablelm stablelm_epoch step3_text telechat vaultgemma xverse Yi zamba2`)
 
 // tied are the models that use the embedding as the head unless config.json has tie_word_embeddings.
 var tied = words("gemma gemma2 gemma3 gemma3_text gemma4 gemma4_text gpt2 opt bloom gpt_bigcode cohere cohere2 starcoder2 falcon mpt")
-
-// encoders have no causal attention, and so no KV cache in the sense of this package.
-var encoders = words("bert roberta xlm-roberta modernbert nomic_bert deberta deberta-v2 distilbert electra albert clip siglip vit")
 
 func words(text string) map[string]bool {
 	all := map[string]bool{}

@@ -1,7 +1,7 @@
 // Package enginememory estimates the memory of an inference engine on each GPU for a language model: weights, KV cache
 // and the engine's own overhead. It knows rules, no models:
 //
-//	config.json -> object (parse.go) -> model of layers (model.go, kinds.go) -> matrices (matrices.go, towers.go)
+//	config.json -> object (parse.go) -> model of layers (generation.go, model.go, kinds.go) -> matrices (matrices.go, towers.go)
 //	            -> bytes of weights (weights.go, quantization.go) and of KV cache (kv.go) -> Estimate (estimate.go)
 //
 // All amounts are bytes on one GPU. Values that config.json omits are assumed, and the assumption is listed; parts that

@@ -119,8 +119,10 @@ func (c *config) estimate(r *Run, stored Stored) (*Estimate, error) {
 		return nil, fmt.Errorf("tensor parallel size %d: the model has %d attention heads, which must be divisible by it",
 			r.TensorParallel, m.queries)
 	}
-	if err := c.checkPositions(r); err != nil {
-		return nil, err
+	if m.unknown == "" {
+		if err := c.checkPositions(r); err != nil {
+			return nil, err
+		}
 	}
 	var reasons []string
 	out := &Estimate{Attention: m.attention, Flags: []string{}}

@@ -157,8 +157,12 @@ func (c *config) addFeedForward(add adder, list *[]matrix, i int) (unknown strin
 		f = feedForward{dense: c.denseWidth(i)}
 	}
 	h, sides := c.hidden(), 3
-	if ungated[c.kindOfModel] || c.text.string("hidden_act", "mlp_hidden_act") == "relu2" {
+	switch {
+	case ungated[c.kindOfModel] || c.text.string("hidden_act", "mlp_hidden_act") == "relu2":
 		sides = 2
+	case !gated[c.kindOfModel]:
+		name := cmp.Or(c.kindOfModel, strings.Join(c.architectures, ", "))
+		c.assume("no rule is known for the MLP of %s: taken to have a gate, three matrices", shortName(name))
 	}
 	if f.count > 0 {
 		add("mlp.gate", h*f.count, repeated, precise)

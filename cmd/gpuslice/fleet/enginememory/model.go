@@ -34,6 +34,9 @@ const maxPasses = 64
 
 func (c *config) model() *model {
 	m := &model{passes: max(1, c.text.int("total_ut_steps"))}
+	if m.unknown = c.withoutGeneration(); m.unknown != "" {
+		return m
+	}
 	kinds, reason := c.kinds()
 	if reason == "" {
 		reason = c.addLayers(m, kinds)
@@ -41,10 +44,6 @@ func (c *config) model() *model {
 	c.readWeights(m)
 	changing, others := c.unreadFields()
 	switch {
-	case c.text.bool("is_encoder_decoder") || c.outer.bool("is_encoder_decoder"):
-		m.unknown = "the model has an encoder and a decoder"
-	case encoders[c.kindOfModel]:
-		m.unknown = fmt.Sprintf("a model of type %s has no KV cache", c.kindOfModel)
 	case changing != "":
 		m.unknown = "no rule is known for the field " + changing
 	case reason != "":

@@ -16,7 +16,8 @@ func run() enginememory.Run {
 }
 
 // small is a model without rules of its own.
-const small = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000`
+const small = `"architectures":["SmallForCausalLM"],` +
+	`"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000`
 
 func estimate(t *testing.T, config string, r enginememory.Run) *enginememory.Estimate {
 	t.Helper()
@@ -38,8 +39,8 @@ func TestUnknownAttention(t *testing.T) {
 		{"two widths", small + `,"v_head_dim":64`, "keys of 128 and values of 64"},
 		{"an encoder with a decoder", small + `,"is_encoder_decoder":true`, "an encoder and a decoder"},
 		{"an encoder", small + `,"model_type":"bert"`, "type bert has no KV cache"},
-		{"no heads", `"hidden_size":1024,"num_hidden_layers":4`, "no number of attention heads"},
-		{"no layers", `"hidden_size":1024`, "no num_hidden_layers"},
+		{"no heads", `"model_type":"llm","is_decoder":true,"hidden_size":1024,"num_hidden_layers":4`, "no number of attention heads"},
+		{"no layers", `"is_decoder":true,"hidden_size":1024`, "no num_hidden_layers"},
 		{"a layer of eight that has attention (Ling 2.5)",
 			small + `,"model_type":"bailing_hybrid","kv_lora_rank":512,"qk_rope_head_dim":64,"layer_group_size":8`,
 			"the field layer_group_size"},
@@ -355,7 +356,8 @@ func TestWrongTypes(t *testing.T) {
 
 // TestLongLists returns an error for lists and patterns that are longer than models can be.
 func TestLongLists(t *testing.T) {
-	const dense = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":1024,"num_attention_heads":8,"vocab_size":32000`
+	const dense = `"model_type":"llama","hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":1024,` +
+		`"num_attention_heads":8,"vocab_size":32000`
 	for name, field := range map[string]string{
 		"hybrid_override_pattern": `"hybrid_override_pattern":"` + strings.Repeat("M", 3_600_000) + `"`,
 		"moe_layers_enum":         `"num_experts":8,"moe_layers_enum":"` + strings.Repeat("1,", 1_000_000) + `"`,
@@ -486,7 +488,7 @@ func TestUnreadableParts(t *testing.T) {
 
 // TestEncoders: a network beside the language model is an encoder, whatever its field; GPUs do not divide it.
 func TestEncoders(t *testing.T) {
-	const text = `"text_config":{"hidden_size":2560,"intermediate_size":9728,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":151936,"tie_word_embeddings":false,"torch_dtype":"bfloat16"}`
+	const text = `"architectures":["SmallForConditionalGeneration"],"text_config":{"hidden_size":2560,"intermediate_size":9728,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":151936,"tie_word_embeddings":false,"torch_dtype":"bfloat16"}`
 	const encoder = `{"hidden_size":1152,"intermediate_size":4304,"num_hidden_layers":27}`
 	r := withGPUs(run(), 2)
 	without, usual := estimate(t, text, r), estimate(t, text+`,"vision_config":`+encoder, r)
@@ -496,5 +498,104 @@ func TestEncoders(t *testing.T) {
 			t.Errorf("%s: %d bytes, %d under vision_config, %d without", name, deref(e.WeightsBytes), deref(usual.WeightsBytes),
 				deref(without.WeightsBytes))
 		}
+	}
+}
+
+// TestWithoutGeneration: a model that does not generate text from a KV cache has no slice, and its weights are those of its files alone.
+func TestWithoutGeneration(t *testing.T) {
+	const base = `"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":12,"intermediate_size":3072,"vocab_size":50265`
+	// published are whole configurations, but for fields of training.
+	const (
+		esm2 = `"architectures":["EsmForMaskedLM"],"model_type":"esm","hidden_act":"gelu","hidden_size":1280,"intermediate_size":5120,` +
+			`"max_position_embeddings":1026,"num_attention_heads":20,"num_hidden_layers":33,"position_embedding_type":"rotary",` +
+			`"token_dropout":true,"torch_dtype":"float32","use_cache":true,"vocab_size":33`
+		clipText = `"architectures":["CLIPTextModel"],"model_type":"clip_text_model","hidden_act":"quick_gelu","hidden_size":768,` +
+			`"intermediate_size":3072,"max_position_embeddings":77,"num_attention_heads":12,"num_hidden_layers":12,"projection_dim":768,` +
+			`"vocab_size":49408`
+		siglip = `"architectures":["SiglipModel"],"model_type":"siglip","text_config":{"hidden_size":1152,"intermediate_size":4304,` +
+			`"num_attention_heads":16,"num_hidden_layers":27,"model_type":"siglip_text_model","vocab_size":32000},` +
+			`"vision_config":{"hidden_size":1152,"intermediate_size":4304,"num_hidden_layers":27,"patch_size":14}`
+		layoutLM3 = `"architectures":["LayoutLMv3Model"],"model_type":"layoutlmv3","coordinate_size":128,"input_size":224,"shape_size":128,` +
+			`"visual_embed":true,` + base
+	)
+	for _, c := range []struct{ name, config, reason string }{
+		{"ESM-2 650M", esm2, "a model of type esm has no KV cache"},
+		{"CLIP's text encoder", clipText, "a model of type clip_text_model has no KV cache"},
+		{"SigLIP", siglip, "a model of type siglip_text_model has no KV cache"},
+		{"LayoutLMv3", layoutLM3, "a model of type layoutlmv3 has no KV cache"},
+		{"an encoder without architectures", `"model_type":"hubert",` + base, "a model of type hubert has no KV cache"},
+		{"an encoder that is set to decode", `"model_type":"bert","is_decoder":true,"architectures":["BertLMHeadModel"],` + base,
+			"no rule is known for a decoder of type bert"},
+		{"a class for generation of a family of encoders",
+			`"model_type":"blip_text_model","architectures":["BlipForConditionalGeneration"],` + base,
+			"a model of type blip_text_model has no KV cache"},
+		{"tokens of sound", `"model_type":"csm","architectures":["CsmForConditionalGeneration"],` + base,
+			"no rule is known for models of type csm"},
+		{"an encoder of a type that nobody knows", `"model_type":"myth","architectures":["MythForMaskedLM"],` + base,
+			"MythForMaskedLM is no architecture that is known to generate text"},
+		{"embeddings by a decoder", `"model_type":"mistral","architectures":["MistralModel"],` + base,
+			"MistralModel is no architecture that is known to generate text"},
+		{"a score by a decoder", `"model_type":"llama","architectures":["LlamaForSequenceClassification"],` + base,
+			"LlamaForSequenceClassification is no architecture"},
+		{"embeddings, with a language model inside",
+			`"architectures":["NVEmbedModel"],"text_config":{"model_type":"mistral","architectures":["MistralForCausalLM"],` + base + `}`,
+			"NVEmbedModel is no architecture"},
+		{"attention both ways", `"model_type":"qwen2","architectures":["Qwen2ForCausalLM"],"is_causal":false,` + base,
+			"its attention is not causal"},
+		{"a type that nobody knows", `"model_type":"myth",` + base,
+			"config.json has no architectures, and no rule is known for models of type myth"},
+		{"neither", base, "config.json has no architectures and no model_type"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, engine := range enginememory.Engines() {
+				r := run()
+				r.Engine = engine
+				e := estimate(t, c.config, r)
+				if e.WeightsBytes != nil || e.KVBytesPerToken != nil || e.KVBytes != nil || e.SliceBytes != nil || len(e.Flags) > 0 {
+					t.Errorf("%s: an answer: %+v", engine, e)
+				}
+				if !strings.Contains(e.Unknown, "this model's attention is unknown: "+c.reason) {
+					t.Errorf("%s: unknown: %q, want %q", engine, e.Unknown, c.reason)
+				}
+			}
+			e, err := enginememory.New([]byte("{"+c.config+"}"), enginememory.Stored{Bytes: 1 << 30}, run())
+			if err != nil || deref(e.WeightsBytes) != 1<<30 || e.KVBytes != nil || e.SliceBytes != nil {
+				t.Errorf("with sizes: %+v, %v", e, err)
+			}
+		})
+	}
+}
+
+// TestGeneration: what config.json says of generation, by whichever field, is an answer, and a gate that is assumed is named.
+func TestGeneration(t *testing.T) {
+	const base = `"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":4,"num_attention_heads":8,"vocab_size":32000,` +
+		`"tie_word_embeddings":true,"torch_dtype":"bfloat16"`
+	const gate = "taken to have a gate, three matrices"
+	for _, c := range []struct {
+		name, config string
+		matrices     int64 // of an MLP
+		assumed      bool
+	}{
+		{"a known type", `"model_type":"llama",` + base, 3, false},
+		{"a known type without a gate", `"model_type":"gpt_neox","architectures":["GPTNeoXForCausalLM"],` + base, 2, false},
+		{"an architecture", `"model_type":"myth","architectures":["MythForCausalLM"],` + base, 3, true},
+		{"an architecture alone", `"architectures":["MythLMHeadModel"],` + base, 3, true},
+		{"a decoder", `"model_type":"myth","is_decoder":true,` + base, 3, true},
+		{"a name of its own", `"model_type":"chatglm","architectures":["ChatGLMModel"],` + base, 3, false},
+		{"a language model inside", `"architectures":["InternVLChatModel"],` +
+			`"llm_config":{"model_type":"internlm2","architectures":["InternLM2Model"],` + base + `}`, 3, false},
+		{"the language model alone says it", `"model_type":"myth","text_config":{"model_type":"m","architectures":["MForCausalLM"],` + base + `}`,
+			3, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := estimate(t, c.config, run())
+			want := 2 * (32000*1024 + 4*(4*1024*1024+c.matrices*1024*4096))
+			if deref(e.WeightsBytes) != want || deref(e.KVBytesPerToken) != 4*2*1024*2 {
+				t.Errorf("weights %d, want %d, %d bytes a token (%s)", deref(e.WeightsBytes), want, deref(e.KVBytesPerToken), e.Unknown)
+			}
+			if all := strings.Join(e.Assumed, "; "); strings.Contains(all, gate) != c.assumed {
+				t.Errorf("assumed: %s, want a gate: %t", all, c.assumed)
+			}
+		})
 	}
 }

@@ -16,14 +16,14 @@ func (c *config) weights(r *Run, m *model, stored Stored) (bytes float64, unknow
 		return 0, "", err
 	}
 	before := len(*c.text.problems)
-	all, unknown := c.matrices(m)
+	all, unknown := []matrix(nil), "its layers are not known"
+	if m.unknown == "" {
+		all, unknown = c.matrices(m)
+	}
 	if problems := *c.text.problems; len(problems) > before && unknown == "" { // they are of the weights alone
 		unknown = problems[before].Error()
 	}
 	*c.text.problems = (*c.text.problems)[:before]
-	if m.unknown != "" && unknown == "" {
-		unknown = "its layers are not known"
-	}
 	if unknown == "" && q != nil && q.bytes == 0 {
 		unknown = q.unknown
 	}
