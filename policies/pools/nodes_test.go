@@ -95,9 +95,9 @@ func TestPoolsFromNodes(t *testing.T) {
 			labels labels
 			want   []string
 		}{
-			{"no sharing", map[string]int64{"gpu": 1}, nil, []string{"gpu exclusive x1 T=81920 usable=79462"}},
+			{"no sharing", map[string]int64{"gpu": 1}, nil, []string{"gpu exclusive x1 T=81920 usable=81920"}},
 			{"eight devices, one of them broken", map[string]int64{"gpu": 7}, labels{"gpu.count": "8"},
-				[]string{"gpu exclusive x1 T=81920 usable=79462"}},
+				[]string{"gpu exclusive x1 T=81920 usable=81920"}},
 			{"time-slicing, renamed", map[string]int64{"gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing"},
 				[]string{"gpu.shared time-slicing x4 T=81920 usable=19865"}},
 			{"time-slicing, not renamed", map[string]int64{"gpu": 4},
@@ -116,7 +116,7 @@ func TestPoolsFromNodes(t *testing.T) {
 				[]string{"mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728", "mig-2g.20gb mig x1 T=81920 usable=19968 2g.20gb=19968"}},
 			{"MIG mixed beside whole devices", map[string]int64{"gpu": 1, "mig-1g.10gb": 3, "mig-2g.20gb": 2},
 				both(mixed, labels{"gpu.replicas": "1", "gpu.count": "2"}),
-				[]string{"gpu exclusive x1 T=81920 usable=79462", "mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728",
+				[]string{"gpu exclusive x1 T=81920 usable=81920", "mig-1g.10gb mig x1 T=81920 usable=9728 1g.10gb=9728",
 					"mig-2g.20gb mig x1 T=81920 usable=19968 2g.20gb=19968"}},
 			{"MIG mixed, instances time-sliced and renamed", map[string]int64{"mig-1g.10gb.shared": 14},
 				migLabels("1g.10gb", "9728", "7", "2", "time-slicing", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
@@ -164,7 +164,7 @@ func TestPoolsFromNodes(t *testing.T) {
 			node *corev1.Node
 			want string
 		}{
-			{"GKE without sharing", gke(), "gpu exclusive x1 T=23034 usable=22342"},
+			{"GKE without sharing", gke(), "gpu exclusive x1 T=23034 usable=23034"},
 			{"GKE with time-sharing", gke(labelGKESharing, "time-sharing", labelGKEClients, "4"), "gpu time-slicing x4 T=23034 usable=5585"},
 			{"GKE with time-sharing of an unknown number", gke(labelGKESharing, "time-sharing"),
 				"gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
@@ -179,7 +179,7 @@ func TestPoolsFromNodes(t *testing.T) {
 			{"GKE with another device plugin", gke(labelGKENoPlugin, "true"),
 				"gpu  x1 T=23034 usable=0; label gke-no-default-nvidia-gpu-device-plugin: another device plugin than GKE's shares its GPUs, " +
 					"and no label shows how: deploy GPU feature discovery, or declare the pool"},
-			{"GKE with its number of GPUs", gke(labelGKECount, "4"), "gpu exclusive x1 T=23034 usable=22342"},
+			{"GKE with its number of GPUs", gke(labelGKECount, "4"), "gpu exclusive x1 T=23034 usable=23034"},
 			{"GKE with more than its number of GPUs", gke(labelGKECount, "2"),
 				"gpu  x1 T=23034 usable=0; the node has 4 of nvidia.com/gpu, more than its labels show (cloud.google.com/gke-accelerator-count x clients): " +
 					"shared by something else than GKE's device plugin?"},

@@ -7,7 +7,7 @@ import (
 )
 
 // Usable is the largest slice: floor((DeviceMemory - Reserve) / Replicas) of a shared device, all of these together on
-// a granular pool, an instance's memory under MIG, and a replica's part of it if instances are shared; of claims the
+// a granular pool, all memory of a device that nobody shares, an instance's memory under MIG, and a replica's part of it if instances are shared; of claims the
 // largest, less the reserve beside it. 0: unknown, because the device memory, the number of replicas or the strategy
 // is.
 func (p *Pool) Usable() quantity.MiB {
@@ -16,6 +16,9 @@ func (p *Pool) Usable() quantity.MiB {
 	}
 	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
+	}
+	if p.Sharing().Whole() {
+		return p.DeviceMemory
 	}
 	one := p.Burst() / quantity.MiB(p.Replicas)
 	if p.Granular {
