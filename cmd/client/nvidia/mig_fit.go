@@ -71,7 +71,8 @@ var filtered = map[string]struct {
 	"0X20B710DE": {"A30", 24}, "0X233010DE": {"H100", 80}, "0X233110DE": {"H100", 80}, "0X232110DE": {"H100", 94}, "0X233D10DE": {"H100", 96},
 	"0X232210DE": {"H800", 80}, "0X232410DE": {"H800", 80}, "0X233A10DE": {"H800", 94}, "0X232910DE": {"H20", 96},
 	"0X233510DE": {"H200", 141}, "0X233B10DE": {"H200", 141}, "0X234210DE": {"GH200", 96}, "0X234810DE": {"GH200", 144},
-	"0X290110DE": {"B200", 180}, "0X294110DE": {"GB200", 186}, "0X2BB510DE": {"RTX", 96},
+	"0X290110DE": {"B200", 180}, "0X294110DE": {"GB200", 186}, "0X318210DE": {"B300", 269}, "0X31C210DE": {"GB300", 278},
+	"0X2BB510DE": {"RTX", 96},
 }
 
 // AppliesTo reports whether the MIG manager divides a card as d says; known is false where the filter has devices that are not known here, or
@@ -142,23 +143,79 @@ func (d MIGDevices) Exceeds(c MIGCard) string {
 	return ""
 }
 
-// ExceedsAll is why no card can be divided so; "": one may. The memory of the cards is what the names of the profiles tell.
+// namesOfSeven are the GB in the names of profiles with 1, 2, 4 and 8 memory parts, of each known card with seven compute slices. The MIG
+// manager's default configuration (mig-parted, August 2026) has all but those of the A100 with 64 GB.
+var namesOfSeven = [][4]int{
+	{5, 10, 20, 40}, {8, 16, 32, 64}, {10, 20, 40, 80}, {12, 24, 47, 94}, {12, 24, 48, 96}, {18, 35, 71, 141}, {18, 36, 72, 144},
+	{23, 45, 90, 180}, {23, 47, 93, 186}, {23, 47, 95, 189}, {34, 67, 135, 269}, {35, 70, 139, 278},
+}
+
+// ExceedsAll is why a card that the device filter names cannot be divided so or, without a filter, no card that is known here; "": they can,
+// or it is not known. Names of profiles tell the memory of the card.
 func (d MIGDevices) ExceedsAll() string {
-	seven, four := d.Exceeds(MIGCard{Slices: 7}), d.Exceeds(MIGCard{Slices: 4})
-	if len(d.Profiles) == 0 || seven != "" && four != "" {
-		return seven
-	}
-	for p := range d.instances() {
-		for of, bySlices := range sizes {
-			for _, size := range bySlices[p.Slices] {
-				memory := int64(p.Gigabytes) * 1024 * int64(memoryParts[of]) / int64(size)
-				if d.Exceeds(MIGCard{Slices: of, Memory: memory}) == "" {
-					return ""
-				}
+	for _, device := range d.filter() {
+		if c, ok := cardOf(device); ok {
+			if why := d.Exceeds(c); why != "" {
+				return fmt.Sprintf("device-filter %s is the %s with %d GB: %s", device, c.model, c.Memory/1024, why)
 			}
 		}
 	}
-	return "no GPU has these instances together"
+	seven, four := d.Exceeds(MIGCard{Slices: 7}), d.Exceeds(MIGCard{Slices: 4})
+	switch {
+	case len(d.Profiles) == 0 || seven != "" && four != "":
+		return seven
+	case slices.ContainsFunc(namesOfSeven, func(names [4]int) bool {
+		return d.named(names) && d.Exceeds(MIGCard{Slices: 7, Memory: int64(names[3]) * 1024}) == ""
+	}):
+		return ""
+	}
+	for p := range d.instances() {
+		for _, size := range sizes[4][p.Slices] {
+			card := MIGCard{Slices: 4, Memory: int64(p.Gigabytes) * 1024 * 4 / int64(size)}
+			if card.hasAll(d) {
+				return d.Exceeds(card)
+			}
+		}
+	}
+	return "no GPU that is known here has these instances together"
+}
+
+// NamesCards reports whether the device filter names cards, and known ones alone.
+func (d MIGDevices) NamesCards() bool {
+	named := d.filter()
+	return len(named) > 0 && !slices.ContainsFunc(named, func(device string) bool { _, ok := cardOf(device); return !ok })
+}
+
+// cardOf is the card of a PCI device.
+func cardOf(device string) (MIGCard, bool) {
+	f, ok := filtered[strings.ToUpper(device)]
+	c, _ := MIGCardOf(f.model, f.memory*1024)
+	if f.model == "RTX" {
+		c, _ = MIGCardOf("RTX PRO 6000", f.memory*1024)
+	}
+	return c, ok
+}
+
+// hasAll reports whether the card has a profile for each of the instances.
+func (c MIGCard) hasAll(d MIGDevices) bool {
+	for p := range d.instances() {
+		if c.parts(p) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// named reports whether a card with seven compute slices and profiles of such names has all of these.
+func (d MIGDevices) named(names [4]int) bool {
+	for p := range d.instances() {
+		if !slices.ContainsFunc(sizes[7][p.Slices], func(size int) bool {
+			return names[map[int]int{1: 0, 2: 1, 4: 2, 8: 3}[size]] == p.Gigabytes
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // ComputeInstances are the profiles of which several share an instance and its memory, such as 1c.3g.40gb.

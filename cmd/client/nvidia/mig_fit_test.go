@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -59,22 +60,33 @@ func TestExceeds(t *testing.T) {
 func TestExceedsAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		filter   string
 		profiles map[string]int
 		want     string
 	}{
-		{map[string]int{}, ""},
-		{map[string]int{"1g.5gb": 7}, ""},
-		{map[string]int{"1g.6gb": 4}, ""},
-		{map[string]int{"1g.24gb": 4}, ""},
-		{map[string]int{"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}, ""},
-		{map[string]int{"1g.12gb": 1, "3g.47gb": 1}, ""},
-		{map[string]int{"3g.20gb": 2, "2g.10gb": 1}, "8 compute slices"},
-		{map[string]int{"1g.5gb": 1, "3g.40gb": 1}, "together"},
-		{map[string]int{"5g.40gb": 1}, "no profile 5g.40gb"},
+		{"", map[string]int{}, ""},
+		{"", map[string]int{"1g.5gb": 7}, ""},
+		{"", map[string]int{"1g.6gb": 4}, ""},
+		{"", map[string]int{"1g.24gb": 4}, ""},
+		{"", map[string]int{"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}, ""},
+		{"", map[string]int{"1g.12gb": 1, "3g.47gb": 1}, ""},
+		{"", map[string]int{"3g.20gb": 2, "2g.10gb": 1}, "8 compute slices"},
+		{"", map[string]int{"1g.5gb": 1, "3g.40gb": 1}, "together"},
+		{"", map[string]int{"1g.6gb": 5}, "5 compute slices, and the GPU has 4"},
+		{"", map[string]int{"1g.6gb": 3, "2g.12gb": 1}, "5 compute slices, and the GPU has 4"},
+		{"", map[string]int{"1g.24gb": 5}, "5 compute slices, and the GPU has 4"},
+		{"", map[string]int{"1g.35gb": 7}, ""},
+		{"", map[string]int{"1g.23gb": 2, "2g.47gb": 1, "3g.93gb": 1}, ""},
+		{`["0x20B710DE"]`, map[string]int{"1g.6gb": 2, "2g.12gb": 2}, "the A30 with 24 GB: its instances have 6 compute slices"},
+		{`["0x20B710DE"]`, map[string]int{"1g.6gb": 2, "2g.12gb": 1}, ""},
+		{`"0x2BB510DE"`, map[string]int{"2g.48gb": 3}, "6 compute slices, and the GPU has 4"},
+		{`["0x20B210DE", "0x20B010DE"]`, map[string]int{"1g.10gb": 7}, "0x20B010DE is the A100 with 40 GB: its instances have 14 parts"},
+		{`["0x123410DE"]`, map[string]int{"1g.10gb": 7}, ""},
+		{"", map[string]int{"5g.40gb": 1}, "no profile 5g.40gb"},
 	} {
-		got := MIGDevices{Profiles: c.profiles}.ExceedsAll()
+		got := MIGDevices{Filter: json.RawMessage(c.filter), Profiles: c.profiles}.ExceedsAll()
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%v: %q, want %q", c.profiles, got, c.want)
+			t.Errorf("%s %v: %q, want %q", c.filter, c.profiles, got, c.want)
 		}
 	}
 }

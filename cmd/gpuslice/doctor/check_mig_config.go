@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -85,22 +86,27 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 			none = none.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+", product "+n.Labels["nvidia.com/gpu.product"])
 		}
 	}
-	impossible := newFinding(Warning, "a MIG layout fits no GPU: on a node that selects it, the MIG manager removes the instances and makes none").
+	unchecked := newFinding(Note, "these MIG layouts fit a GPU, and whether they fit those of the nodes was not checked: the files have no nodes").
+		WithRemedy("kubectl get nodes -o yaml > nodes.yaml, and gpuslice doctor -f FILE -f nodes.yaml; or give the layout a device-filter with the PCI device")
+	impossible := newFinding(Warning, "a MIG layout fits no GPU, or not one that its device-filter names: on a node that selects it, the MIG manager removes the instances and makes none").
 		WithRemedy("correct the layout, or remove it; nvidia-smi mig -lgip on a node lists what a GPU has room for")
 	compute := newFinding(Warning, "a MIG layout divides instances into compute instances: the device plugin offers each under the name of the whole "+
 		"instance, pods share its memory, and gpuslice plans nothing there").
 		WithRemedy("write the whole instance, such as 3g.40gb in the place of 1c.3g.40gb, and share it by time-slicing")
 	for _, name := range slices.Sorted(maps.Keys(layouts)) {
 		for _, d := range layouts[name] {
-			if why := d.ExceedsAll(); why != "" && !reported[name] {
+			switch why := d.ExceedsAll(); {
+			case why != "" && !reported[name]:
 				impossible = impossible.With("layout/"+name, "mig-devices", why)
+			case why == "" && f.unread(whatNodes) && len(d.Profiles) > 0 && !d.NamesCards():
+				unchecked = unchecked.With("layout/"+name, "device-filter", cmp.Or(string(d.Filter), "none"))
 			}
 			for _, profile := range d.ComputeInstances() {
 				compute = compute.With("layout/"+name, "mig-devices", profile)
 			}
 		}
 	}
-	return withEvidence(selected, none, impossible, compute)
+	return withEvidence(selected, none, impossible, compute, unchecked)
 }
 
 // migCardOf is the card that MIG divides on a node; false: its model is not known.
