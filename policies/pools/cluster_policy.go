@@ -34,6 +34,10 @@ type ClusterPolicy struct {
 		MIG struct {
 			Strategy string `json:"strategy"`
 		} `json:"mig"`
+		SandboxWorkloads struct {
+			Enabled         *bool  `json:"enabled"`
+			DefaultWorkload string `json:"defaultWorkload"` // of nodes without a label: "container", "vm-passthrough", "vm-vgpu"
+		} `json:"sandboxWorkloads"`
 		MIGManager struct {
 			Config struct {
 				Name string `json:"name"`

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,6 +31,12 @@ func checkClusterPolicy(f *Facts) []Finding {
 		if state := p.Status.State; state != "" && state != "ready" {
 			all = append(all, newFinding(Warning, "the GPU Operator is not ready").With(where, "status.state", state).
 				WithRemedy("kubectl -n %s get pods; kubectl describe clusterpolicy %s", operatorNamespace(p), p.Metadata.Name))
+		}
+		if s := spec.SandboxWorkloads; s.Enabled != nil && *s.Enabled && strings.HasPrefix(s.DefaultWorkload, "vm-") {
+			all = append(all, newFinding(Warning, "the GPU Operator prepares nodes without the label %s for virtual machines: it deploys no device "+
+				"plugin for containers there, and these settings of one do nothing", labelWorkload).
+				With(where, "spec.sandboxWorkloads.defaultWorkload", s.DefaultWorkload).
+				WithRemedy("label the nodes whose GPUs are for containers: kubectl label node NODE --overwrite %s=container", labelWorkload))
 		}
 		all = append(all, f.missingConfigs(p)...)
 	}

@@ -76,10 +76,14 @@ func driverTierNear(f *Facts, old map[string]string) []Finding {
 	if policy == nil {
 		return nil
 	}
+	installed := false
 	for _, n := range f.Nodes {
-		if major := old[n.Name]; major != "" {
-			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMajor+"]", major)
+		if major := old[n.Name]; major != "" && installsDriver(n) {
+			found, installed = found.With(object("node", "", n.Name), "metadata.labels["+labelMajor+"]", major), true
 		}
+	}
+	if !installed {
+		return nil
 	}
 	return []Finding{found.WithRemedy(`set the driver to a release of %d on nodes with cgroup v2: kubectl patch clusterpolicy %s --type merge -p '{"spec":{"driver":{"version":"%d.PATCH"}}}'; then declare driverLimits on the pool`,
 		limitsDriver, cmp.Or(policy.Metadata.Name, "cluster-policy"), limitsDriver)}

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,12 +17,10 @@ func checkNodes(f *Facts) []Finding {
 		return nil
 	}
 	offered := f.snapshot().Pools()
+	all := withEvidence(f.offeringNone(), f.offeringUnknown(), f.passedThrough())
 	if len(offered) == 0 {
-		return append(withEvidence(f.offeringNone()), newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
-			With("nodes", "status.allocatable", "no name begins with nvidia.com/").
-			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy"))
+		return append(all, f.offeringNowhere(len(all) == 0))
 	}
-	all := withEvidence(f.offeringNone())
 	others := map[string]bool{}
 	for _, n := range f.Nodes {
 		others[n.Name] = hasHAMiPlugin(n)
@@ -41,15 +38,11 @@ func (f *Facts) offeringNone() Finding {
 		published := slices.ContainsFunc(f.Slices, func(s *resourcev1.ResourceSlice) bool {
 			return s.Spec.NodeName != nil && *s.Spec.NodeName == n.Name
 		})
-		if len(f.offered(n)) > 0 || published || strings.HasPrefix(n.Labels["nvidia.com/gpu.workload.config"], "vm-") {
+		if len(f.offered(n)) > 0 || published || f.forMachines(n) || len(f.unknownOffers(n)) > 0 {
 			continue
 		}
-		model, told := instanceModel(n)
-		for _, label := range []string{model, labelGKEAccelerator, "nvidia.com/gpu.product"} {
-			if value := n.Labels[label]; value != "" {
-				found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", cmp.Or(told, value))
-				break
-			}
+		if label, value := modelLabel(n); label != "" {
+			found = found.With(object("node", "", n.Name), "metadata.labels["+label+"]", value)
 		}
 	}
 	return found.WithRemedy("kubectl get pods -A -o wide --field-selector spec.nodeName=NODE, and the log of the device plugin there")

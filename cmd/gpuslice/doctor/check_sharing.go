@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/client/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/mig"
 )
 
 // mostMemory is that of the largest GPU, of 288 GB.
@@ -30,7 +31,8 @@ func checkSharing(f *Facts) []Finding {
 		}
 		shared := c.Sharing.ReplicatedResources()
 		found := f.sharingFindings(s, c, strategy, shared)
-		if len(shared.Resources) > 0 && strategy == "timeSlicing" {
+		shares := slices.ContainsFunc(shared.Resources, func(r plugin.ReplicatedResource) bool { return isPluginResource(string(r.Name)) })
+		if shares && strategy == "timeSlicing" {
 			found = append(found, f.severalReplicas(s, shared)...)
 		}
 		all = append(all, slices.DeleteFunc(found, func(about Finding) bool { return reportedAsIgnored(s, about, unknown) })...)
@@ -67,7 +69,7 @@ func (f *Facts) sharingFindings(s Setting, c *nvidia.PluginConfig, strategy stri
 		all = append(all, newFinding(OK, "%s gives %d replicas of %s", strategy, r.Replicas, r.Name).
 			With(s.Object, s.field(at+".resources"), string(r.Name)))
 	}
-	if !shared.RenameByDefault {
+	if !shared.RenameByDefault && !slices.ContainsFunc(all, func(about Finding) bool { return about.Level == Problem }) {
 		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
 			With(s.Object, s.field(at+".renameByDefault"), "false").
 			WithRemedy("set %s.renameByDefault: true in %s, and restart the device plugin", at, s.Object))
@@ -86,6 +88,11 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 		return []Finding{newFinding(Problem, "under MIG strategy %s the device plugin offers no %s: it shares nothing, and does not say so", strategy, name).
 			With(s.Object, s.field(at+".resources"), name).With(from.Object, from.Field, from.Value).WithRemedy("write %s", correct)}
 	}
+	if !isPluginResource(name) {
+		return []Finding{newFinding(Problem, "the device plugin offers no %s: it shares nothing by that name, and does not say so", name).
+			With(s.Object, s.field(at+".resources"), name).
+			WithRemedy("write nvidia.com/gpu, or nvidia.com/mig-1g.10gb and the like under migStrategy: mixed; renameByDefault: true alone renames what is shared")}
+	}
 	if name != string(wholeGPU) || strategy != plugin.MigStrategyMixed {
 		return nil
 	}
@@ -101,6 +108,14 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 		found = found.With(object("node", "", n.Name), "status.allocatable", nvidia.MIGPrefix+"...")
 	}
 	return []Finding{found.WithRemedy("name the instances: nvidia.com/mig-1g.10gb in the place of %s", name)}
+}
+
+// isPluginResource reports whether NVIDIA's device plugin may offer a resource by this name before it shares it. Names of the configuration's
+// own are not supported.
+func isPluginResource(name string) bool {
+	profile, instance := strings.CutPrefix(name, nvidia.MIGPrefix)
+	_, known := mig.Parse(profile)
+	return name == string(wholeGPU) || instance && known
 }
 
 // severalReplicas judges whether the plugin lets a container request several replicas: it has to on a granular pool, and

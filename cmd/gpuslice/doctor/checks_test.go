@@ -361,6 +361,34 @@ func publishedAs(capacity resourcev1.QualifiedName, amount, taken string) change
 // allowsClaims is a namespace whose policy allows slices by claim.
 func allowsClaims(t *testing.T, f *Facts) { namespace("team-a", "", "strategies: [claim]\n")(t, f) }
 
+// TestDriverRemedy: who installs the driver upgrades it.
+func TestDriverRemedy(t *testing.T) {
+	t.Parallel()
+	for want, changes := range map[string][]change{
+		"kubectl patch clusterpolicy cluster-policy ": {},
+		"leaves it alone there":                       {label(labelDeployDriver, "pre-installed")},
+		"the host has 550.54.16":                      {label(labelDeployDriver, "pre-installed"), label(labelVGPU, "true"), label(labelVGPUHost, "550.54.16")},
+	} {
+		all := checkDrivers(facts(t, append([]change{nodes("l4-old-driver")}, changes...)...))
+		if len(all) != 1 || !strings.Contains(all[0].Remedy, want) || len(changes) > 0 && strings.Contains(all[0].Remedy, "kubectl patch") {
+			t.Errorf("%+v, want a remedy with %q", all, want)
+		}
+	}
+}
+
+// TestDeclaration: the pool that a remedy declares is one that the default policy accepts, and that has the nodes.
+func TestDeclaration(t *testing.T) {
+	t.Parallel()
+	renamed := []change{nodes("a100-plain"), offering("nvidia.com/a100")}
+	remedy := facts(t, renamed...).offeringUnknown().Remedy
+	_, declared, _ := strings.Cut(remedy, "default policy: ")
+	declared, _, _ = strings.Cut(declared, "\n")
+	all := checkNodes(facts(t, append(renamed, defaultPolicy(declared+"\n"))...))
+	if len(all) != 1 || all[0].Level != OK || !strings.HasPrefix(all[0].Summary, "pool renamed offers nvidia.com/a100 by exclusive") {
+		t.Errorf("%q: %+v", declared, all)
+	}
+}
+
 func TestPoolOfClaims(t *testing.T) {
 	t.Parallel()
 	got := poolFinding(&pools.Pool{Name: "gpu", Strategy: "claim", DeviceClass: "gpu.nvidia.com"}, nil)
@@ -427,6 +455,15 @@ func offersNothing(_ *testing.T, f *Facts) {
 	}
 }
 
+// offering has each node offer a resource alone.
+func offering(name corev1.ResourceName) change {
+	return func(_ *testing.T, f *Facts) {
+		for _, n := range f.Nodes {
+			n.Status.Allocatable = corev1.ResourceList{name: resource.MustParse("2")}
+		}
+	}
+}
+
 // row is what one check says about some facts.
 type row struct {
 	name  string
@@ -479,6 +516,29 @@ func rows(t *testing.T) []row {
 		{"GKE's node without a driver", []change{nodes("gke-t4-timesharing"), offersNothing}, "gpu-nodes", Note, "no device plugin offers them"},
 		{"a node for virtual machines", []change{nodes("a100-plain"), label("nvidia.com/gpu.workload.config", "vm-passthrough"), offersNothing},
 			"gpu-nodes", "", "no device plugin offers them"},
+		{"a node for virtual machines that offers cards", []change{nodes("a100-plain"), label(labelWorkload, "vm-passthrough"), offering("nvidia.com/GA100_A100")},
+			"gpu-nodes", Note, "passed through to virtual machines"},
+		{"a node for virtual machines beside another", []change{nodes("a100-plain"), label(labelWorkload, "vm-passthrough"),
+			offering("nvidia.com/GA100_A100"), nodes("l4-timeslicing-renamed")}, "gpu-nodes", Note, "passed through to virtual machines"},
+		{"a node for virtual machines is no reason to install a device plugin", []change{nodes("a100-plain"), label(labelWorkload, "vm-passthrough"),
+			offering("nvidia.com/GA100_A100")}, "gpu-nodes", "", "no name begins with"},
+		{"a node of KubeVirt without the GPU Operator", []change{nodes("unlabelled"), offering("nvidia.com/GA100_A100"), func(_ *testing.T, f *Facts) {
+			f.Nodes[0].Status.Allocatable["devices.kubevirt.io/kvm"] = resource.MustParse("1k")
+		}}, "gpu-nodes", Note, "passed through to virtual machines"},
+		{"nodes for virtual machines by default", []change{nodes("a100-plain"), offering("nvidia.com/GA100_A100"),
+			operator("{sandboxWorkloads: {enabled: true, defaultWorkload: vm-passthrough}}")}, "gpu-nodes", Note, "passed through to virtual machines"},
+		{"a node for containers where virtual machines are the default", []change{nodes("a100-plain"), label(labelWorkload, "container"), offersNothing,
+			operator("{sandboxWorkloads: {enabled: true, defaultWorkload: vm-passthrough}}")}, "gpu-nodes", Note, "no device plugin offers them"},
+		{"an operator for virtual machines", []change{operator("{sandboxWorkloads: {enabled: true, defaultWorkload: vm-passthrough}}")},
+			"cluster-policy", Warning, "for virtual machines"},
+		{"an operator for containers", []change{operator("{sandboxWorkloads: {enabled: true, defaultWorkload: container}}")},
+			"cluster-policy", "", "for virtual machines"},
+		{"renamed GPUs", []change{nodes("a100-plain"), offering("nvidia.com/a100")}, "gpu-nodes", Warning, "a renamed resource needs a declared pool"},
+		{"renamed GPUs are offered", []change{nodes("a100-plain"), offering("nvidia.com/a100")}, "gpu-nodes", "", "no device plugin offers them"},
+		{"renamed GPUs of a declared pool", []change{nodes("a100-plain"), offering("nvidia.com/a100"), defaultPolicy("pools: {declared: [{name: renamed, " +
+			"selector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}, resource: nvidia.com/a100, strategy: exclusive}]}\n")},
+			"gpu-nodes", OK, "pool renamed offers nvidia.com/a100"},
+		{"network cards alone", []change{nodes("unlabelled"), offering("nvidia.com/hostdev")}, "gpu-nodes", Warning, "none of the 1 nodes offers a GPU"},
 		{"nodes of EKS Auto Mode", []change{nodes("unlabelled"), label("eks.amazonaws.com/instance-gpu-name", "l4")},
 			"gpu-labels", Warning, "have the labels of an instance type"},
 		{"Karpenter's nodes with feature discovery", []change{nodes("l4-timeslicing-renamed"), label("karpenter.k8s.aws/instance-gpu-name", "l4")},
@@ -487,6 +547,8 @@ func rows(t *testing.T) []row {
 			"resource: nvidia.com/gpu, strategy: exclusive, deviceMemory: 23034Mi, replicas: 1}]}\n")}, "gpu-labels", "", ""},
 		{"nodes that tell all", []change{nodes("l4-timeslicing-renamed")}, "gpu-labels", "", ""},
 		{"an old driver", []change{nodes("l4-old-driver")}, "drivers", Warning, "before 565.57"},
+		{"an old driver that is no business of the operator's", []change{nodes("l4-old-driver"), label(labelDeployDriver, "pre-installed"),
+			operator("{driver: {enabled: true, version: 550.90.07}, toolkit: {version: v1.20.2}}")}, "driver-limits", "", "one value away"},
 		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", Note, "driver 615"},
 		{"a driver that is not told", []change{nodes("unlabelled")}, "drivers", Note, "without a driver label"},
 		{"no device plugin to see", []change{nodes("l4-timeslicing-renamed")}, "device-plugin", Note, "no DaemonSet looks like"},
@@ -502,6 +564,10 @@ func rows(t *testing.T) []row {
 		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))},
 			"sharing", Warning, "two replicas may be requested"},
 		{"sharing as it should be", []change{withConfig(shared)}, "sharing", OK, "4 replicas of nvidia.com/gpu"},
+		{"sharing of a name of its own", []change{withConfig("resources: {gpus: [{pattern: '*', name: nvidia.com/a100}]}\n" +
+			strings.ReplaceAll(shared, "nvidia.com/gpu", "nvidia.com/a100"))}, "sharing", Problem, "the device plugin offers no nvidia.com/a100"},
+		{"sharing of a name with a slip", []change{withConfig(strings.ReplaceAll(shared, "nvidia.com/gpu", "nvidia.com/gpus"))},
+			"sharing", "", "4 replicas of"},
 		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
 		{"a name of two classes",
 			[]change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", "nvidia.com/gpu"), deviceClass("c", "example.com/x")},

@@ -28,8 +28,11 @@ func (f *Facts) configuredBy(s Setting) (nodes []*corev1.Node) {
 	return nodes
 }
 
-// hasGPUs reports whether a node has GPUs, also where none is offered now.
+// hasGPUs reports whether a node has GPUs for containers, also where none is offered now.
 func hasGPUs(f *Facts, n *corev1.Node) bool {
+	if f.forMachines(n) {
+		return false
+	}
 	return n.Labels["nvidia.com/gpu.present"] == "true" || n.Labels["nvidia.com/gpu.product"] != "" || len(f.offered(n)) > 0
 }
 
