@@ -13,11 +13,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
+// nvidiaResources begins the names of NVIDIA's resources, of which not all are GPUs.
+const nvidiaResources = "nvidia.com/"
+
 // maxBeside bounds the warnings about resources beside a slice.
 const maxBeside = 8
 
-// besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools has. Of a pool
-// without nodes nothing is known, and a scheduler of another system may count what no node shows.
+// besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools has, or that may be
+// renamed GPUs where no pool is known. Of a pool without nodes nothing is known, and a scheduler of another system may count what no node shows.
 func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 	var chosen []pools.Pool
 	for _, pool := range c.in.Pools {
@@ -25,7 +28,8 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 			chosen = append(chosen, pool)
 		}
 	}
-	if s := c.in.Pod.Spec.SchedulerName; len(chosen) < len(p.Pools) || s != "" && s != corev1.DefaultSchedulerName {
+	waits := len(chosen) == 0 && len(c.in.Pools) == 0
+	if s := c.in.Pod.Spec.SchedulerName; len(chosen) < len(p.Pools) && !waits || s != "" && s != corev1.DefaultSchedulerName {
 		return nil
 	}
 	for container := range podspec.Containers(&c.in.Pod.Spec) {
@@ -34,6 +38,14 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 			_, removed := p.Request.Of(container.Name).Foreign[name]
 			if amount.IsZero() || removed || !strings.Contains(name, "/") || pools.IsGPU(name, c.in.Pools) || c.byClass(name) ||
 				slices.ContainsFunc(chosen, func(pool pools.Pool) bool { return slices.Contains(pool.Extended, name) }) {
+				continue
+			}
+			if waits {
+				if strings.HasPrefix(name, nvidiaResources) { // renamed, for all that is known
+					warnings = append(warnings, fmt.Sprintf("container %q: %s is not known as a GPU, and stays beside the slice: if it is one, "+
+						"the pod waits for two; have the cluster's administrator declare a pool of this resource in the default policy",
+						container.Name, message.Quote(name)))
+				}
 				continue
 			}
 			warnings = append(warnings, fmt.Sprintf("container %q: no node of %s has %s, and with it the pod waits; remove it",

@@ -29,7 +29,7 @@ func pageOf(all *preview.Results, wide bool) *page {
 		}
 	}
 	if !p.Empty() {
-		p.pools(clusters.PrintedPools(all.Cluster.Pools))
+		p.pools(clusters.PrintedPools(all.Cluster.Pools), all.Cluster.Resources)
 	}
 	return p
 }
@@ -189,14 +189,23 @@ func tiers(all []api.Tier) string {
 // shownNodes are the nodes of a pool that are named.
 const shownNodes = 3
 
-// pools lists the known pools, whether or not a policy allows them.
-func (p *page) pools(pools []clusters.Pool) {
+// shownResources are the resources that are named where none is known as a GPU.
+const shownResources = 5
+
+// pools lists the known pools, whether or not a policy allows them; resources are all that nodes offer.
+func (p *page) pools(pools []clusters.Pool, resources []string) {
 	if len(pools) > 0 && !p.wide {
 		return
 	}
 	p.Line("")
-	if len(pools) == 0 {
-		p.Line("no pool is known: name nodes with --nodes, or declare pools in the default policy")
+	switch {
+	case len(pools) > 0:
+	case len(resources) > 0:
+		p.Line("no pool is known: nodes offer " + cli.First(shownResources, resources) + ", and no GPU by a known name; " +
+			"GPUs by another name need a pool that the default policy declares")
+		return
+	default:
+		p.Line("no pool is known: name nodes with GPUs with --nodes, or declare pools in the default policy")
 		return
 	}
 	rows := [][]string{{"KNOWN POOL", "STRATEGY", "RESOURCE", "DEVICE", "MEMORY", "LARGEST SLICE", "REPLICAS", "NODES"}}

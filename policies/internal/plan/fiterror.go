@@ -181,7 +181,7 @@ func reasons(unfit []*FitError) string {
 		whys = append(whys, e.pool.Name+": "+e.Error())
 	}
 	if len(whys) == 0 {
-		return "no node offers a GPU, and no pool is declared"
+		return "no node offers a GPU by a known name, and no pool is declared"
 	}
 	slices.Sort(whys)
 	return message.ShortList(slices.Compact(whys))
