@@ -13,9 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// nvidiaResources begins the names of NVIDIA's resources, of which not all are GPUs.
-const nvidiaResources = "nvidia.com/"
-
 // maxBeside bounds the warnings about resources beside a slice.
 const maxBeside = 8
 
@@ -41,7 +38,7 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 				continue
 			}
 			if waits {
-				if strings.HasPrefix(name, nvidiaResources) { // renamed, for all that is known
+				if strings.HasPrefix(name, "nvidia.com/") { // renamed, for all that is known
 					warnings = append(warnings, fmt.Sprintf("container %q: %s is not known as a GPU, and stays beside the slice: if it is one, "+
 						"the pod waits for two; have the cluster's administrator declare a pool of this resource in the default policy",
 						container.Name, message.Quote(name)))
