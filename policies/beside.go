@@ -16,8 +16,9 @@ import (
 // maxBeside bounds the warnings about resources beside a slice.
 const maxBeside = 8
 
-// besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools has, or that may be
-// renamed GPUs where no pool is known. Of a pool without nodes nothing is known, and a scheduler of another system may count what no node shows.
+// besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools
+// has, or that may be renamed GPUs where no pool is known. Of a pool without nodes nothing is known, and a scheduler of
+// another system may count what no node shows.
 func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 	var chosen []pools.Pool
 	for _, pool := range c.in.Pools {

@@ -150,8 +150,8 @@ var namesOfSeven = [][4]int{
 	{23, 45, 90, 180}, {23, 47, 93, 186}, {23, 47, 95, 189}, {34, 67, 135, 269}, {35, 70, 139, 278},
 }
 
-// ExceedsAll is why a card that the device filter names cannot be divided so or, without a filter, no card that is known here; "": they can,
-// or it is not known. Names of profiles tell the memory of the card.
+// ExceedsAll is why a card that the device filter names cannot be divided so or, without a filter, no card that is known
+// here; "": they can, or it is not known. Names of profiles tell the memory of the card.
 func (d MIGDevices) ExceedsAll() string {
 	for _, device := range d.filter() {
 		if c, ok := cardOf(device); ok {

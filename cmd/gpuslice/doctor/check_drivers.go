@@ -38,8 +38,8 @@ func checkDrivers(f *Facts) []Finding {
 			fit = fit.With(where, field, text)
 		}
 	}
-	return withEvidence(old.WithRemedy("%s", driverRemedy(f, slices.DeleteFunc(gpuNodes(f), func(n *corev1.Node) bool { return !before[n.Name] }))),
-		unknown, limits, fit)
+	upgraded := slices.DeleteFunc(gpuNodes(f), func(n *corev1.Node) bool { return !before[n.Name] })
+	return withEvidence(old.WithRemedy("%s", driverRemedy(f, upgraded)), unknown, limits, fit)
 }
 
 // Labels that show who installs a node's driver.
@@ -74,8 +74,8 @@ func driverRemedy(f *Facts, nodes []*corev1.Node) string {
 				remedy += "; the host has " + host
 			}
 		case !installsDriver(n):
-			remedy = "the driver is installed on the node, and the GPU Operator leaves it alone there (" + labelDeployDriver + ": pre-installed): upgrade " +
-				"it to " + fit + " in the node's image or by its package manager"
+			remedy = "the driver is installed on the node, and the GPU Operator leaves it alone there (" +
+				labelDeployDriver + ": pre-installed): upgrade it to " + fit + " in the node's image or by its package manager"
 		}
 		if !slices.Contains(all, remedy) {
 			all = append(all, remedy)

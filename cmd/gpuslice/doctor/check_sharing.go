@@ -91,7 +91,8 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 	if !isPluginResource(name) {
 		return []Finding{newFinding(Problem, "the device plugin offers no %s: it shares nothing by that name, and does not say so", name).
 			With(s.Object, s.field(at+".resources"), name).
-			WithRemedy("write nvidia.com/gpu, or nvidia.com/mig-1g.10gb and the like under migStrategy: mixed; renameByDefault: true alone renames what is shared")}
+			WithRemedy("write nvidia.com/gpu, or nvidia.com/mig-1g.10gb and the like under migStrategy: mixed; " +
+				"renameByDefault: true alone renames what is shared")}
 	}
 	if name != string(wholeGPU) || strategy != plugin.MigStrategyMixed {
 		return nil
@@ -110,8 +111,8 @@ func (f *Facts) unshared(s Setting, c *nvidia.PluginConfig, at, name string) []F
 	return []Finding{found.WithRemedy("name the instances: nvidia.com/mig-1g.10gb in the place of %s", name)}
 }
 
-// isPluginResource reports whether NVIDIA's device plugin may offer a resource by this name before it shares it. Names of the configuration's
-// own are not supported.
+// isPluginResource reports whether NVIDIA's device plugin may offer a resource by this name before it shares it. Names of
+// the configuration's own are not supported.
 func isPluginResource(name string) bool {
 	profile, instance := strings.CutPrefix(name, nvidia.MIGPrefix)
 	_, known := mig.Parse(profile)

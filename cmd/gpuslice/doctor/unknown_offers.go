@@ -38,7 +38,9 @@ func (f *Facts) forMachines(n *corev1.Node) bool {
 // unknownOffers are the resources of NVIDIA that a node offers and that are not known to be GPUs: renamed GPUs, cards for virtual machines,
 // or network cards.
 func (f *Facts) unknownOffers(n *corev1.Node) []string {
-	return slices.DeleteFunc(nodeResources(n), func(name string) bool { return !strings.HasPrefix(name, nvidia.ResourcePrefix) || f.isGPU(name) })
+	return slices.DeleteFunc(nodeResources(n), func(name string) bool {
+		return !strings.HasPrefix(name, nvidia.ResourcePrefix) || f.isGPU(name)
+	})
 }
 
 // nodeResources are the resources that a node offers, sorted.
@@ -74,8 +76,10 @@ func (f *Facts) withUnknownOffers(found Finding, n *corev1.Node) Finding {
 
 // passedThrough looks for nodes whose GPUs are for virtual machines.
 func (f *Facts) passedThrough() Finding {
-	found := newFinding(Note, "GPUs of these nodes are passed through to virtual machines: containers get none of them, and gpuslice plans nothing there").
-		WithRemedy("nothing, if that is meant; to give the GPUs of a node to containers, with the GPU Operator: kubectl label node NODE --overwrite %s=container",
+	found := newFinding(Note, "GPUs of these nodes are passed through to virtual machines: "+
+		"containers get none of them, and gpuslice plans nothing there").
+		WithRemedy("nothing, if that is meant; to give the GPUs of a node to containers, with the GPU Operator: "+
+			"kubectl label node NODE --overwrite %s=container",
 			labelWorkload)
 	for _, n := range f.Nodes {
 		if !f.forMachines(n) {
@@ -91,7 +95,8 @@ func (f *Facts) passedThrough() Finding {
 
 // offeringUnknown looks for nodes whose labels show GPUs, and which offer resources of NVIDIA under other names alone.
 func (f *Facts) offeringUnknown() Finding {
-	found := newFinding(Warning, "labels of nodes show GPUs, and the nodes offer none by a name that gpuslice knows: a renamed resource needs a declared pool, "+
+	found := newFinding(Warning, "labels of nodes show GPUs, and the nodes offer none by a name that gpuslice knows: "+
+		"a renamed resource needs a declared pool, "+
 		"and until then requests for it are those of no GPU")
 	remedy := ""
 	for _, n := range f.Nodes {
@@ -137,9 +142,11 @@ func (f *Facts) offeringNowhere(remedy bool) Finding {
 	case !remedy:
 		return found
 	case len(plugins) > 0:
-		return found.WithRemedy("see which nodes NVIDIA's device plugin runs on: kubectl -n %s describe daemonset %s%s", plugins[0].Namespace, plugins[0].Name, fromZero)
+		return found.WithRemedy("see which nodes NVIDIA's device plugin runs on: kubectl -n %s describe daemonset %s%s",
+			plugins[0].Namespace, plugins[0].Name, fromZero)
 	case len(f.ClusterPolicies) > 0:
-		return found.WithRemedy("see on which nodes the GPU Operator finds GPUs: kubectl get nodes -L nvidia.com/gpu.present,%s%s", labelWorkload, fromZero)
+		return found.WithRemedy("see on which nodes the GPU Operator finds GPUs: kubectl get nodes -L nvidia.com/gpu.present,%s%s",
+			labelWorkload, fromZero)
 	}
 	return found.WithRemedy("install NVIDIA's device plugin or the GPU Operator%s", fromZero)
 }
