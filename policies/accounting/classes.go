@@ -125,11 +125,15 @@ func (d DeviceClasses) gpuClasses() string {
 }
 
 // isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose
-// devices of NVIDIA's driver or of one that a pool is of, and those that choose among all devices or are not known.
+// devices of NVIDIA's driver or of one that a pool is of, and those that choose among all devices or are not known, but for NVIDIA's
+// classes of channels.
 func (d DeviceClasses) isGPUClass(name string) bool {
 	class := d.Classes[name]
-	if class == nil || name == nvidia.DRADriver || name == claims.ClassInstances || slices.Contains(d.Policy.DeviceClasses, name) {
+	switch {
+	case name == nvidia.DRADriver, name == claims.ClassInstances, slices.Contains(d.Policy.DeviceClasses, name):
 		return true
+	case class == nil:
+		return !slices.Contains(nvidia.ChannelClasses, name)
 	}
 	if e := class.Spec.ExtendedResourceName; e != nil && pools.IsGPU(*e, d.Pools) {
 		return true

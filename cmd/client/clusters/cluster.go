@@ -88,25 +88,6 @@ func (c *Cluster) AddNamespace(o manifest.Object) bool {
 	return is
 }
 
-// AddClaim keeps the spec of a ResourceClaim or a ResourceClaimTemplate of a file. Other objects are left out.
-func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
-	if o.APIVersion != resourcev1.SchemeGroupVersion.String() {
-		return nil
-	}
-	key := cmp.Or(o.Namespace, namespace) + "/" + o.Name
-	switch o.Kind {
-	case "ResourceClaim":
-		claim, err := decode[resourcev1.ResourceClaim](o)
-		keep(&c.claims.Claims, key, &claim.Spec)
-		return err
-	case "ResourceClaimTemplate":
-		template, err := decode[resourcev1.ResourceClaimTemplate](o)
-		keep(&c.claims.Templates, key, &template.Spec.Spec)
-		return err
-	}
-	return nil
-}
-
 // AddLimitRange keeps a LimitRange of a file, in the place of the cluster's of that name. Other objects are left out.
 func (c *Cluster) AddLimitRange(o manifest.Object, namespace string) error {
 	if o.Kind != "LimitRange" || o.APIVersion != corev1.SchemeGroupVersion.String() {

@@ -192,14 +192,15 @@ func (l *loader) readObject(o manifest.Object) (is bool, err error) {
 		class, err := decode[nodev1.RuntimeClass](o)
 		l.classes = append(l.classes, class)
 		return true, err
-	case o.Kind == "DeviceClass" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
+	case o.Kind == "DeviceClass" && isResource(o):
 		class, err := decode[resourcev1.DeviceClass](o)
 		keep(&l.cluster.claims.Classes, class.Name, class)
 		keep(&source.Classes, class.Name, class)
 		return true, err
-	case o.Kind == "ResourceSlice" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
+	case o.Kind == "ResourceSlice" && isResource(o):
 		published, err := decode[resourcev1.ResourceSlice](o)
-		source.Slices = append(source.Slices, published)
+		beta, _ := decode[betaSlice](o) // the error is the same
+		source.Slices = append(source.Slices, beta.within(published))
 		return true, err
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
 		policy, err := pools.ReadClusterPolicy(o.Raw)

@@ -44,3 +44,6 @@ func DriverVersion(text string) (major, minor int) {
 
 // LabelDriverMajor is the label of nodes with the release line.
 const LabelDriverMajor = "nvidia.com/cuda.driver-version.major"
+
+// ChannelClasses are the device classes of its driver for memory across nodes: channels of a ComputeDomain and their daemons, no GPUs.
+var ChannelClasses = []string{"compute-domain-default-channel.nvidia.com", "compute-domain-channel.nvidia.com", "compute-domain-daemon.nvidia.com"}
