@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // checkClaims denies a pod that claims GPUs if policy does, and one that claims a slice itself: nothing would watch
@@ -29,8 +30,8 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 		return nil
 	}
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Field: claimsField(in), Detail: fmt.Sprintf(
-		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
-		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: %s",
+		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies))}}
 }
 
 // groupClaims denies a pod of a PodGroup a claim of GPUs that something depends on: the group may have the claim, and keeps the devices
@@ -58,8 +59,8 @@ func claimsSlice(in *Input, ours func(*corev1.PodResourceClaim) bool) *api.Viola
 		if c.ResourceClaimName != nil && !ours(c) && claims.IsSlice(in.Claims[c.Name]) {
 			return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim",
 				Field: at.Child("resourceClaimName").String(), Detail: fmt.Sprintf(
-					"ResourceClaim %s is a slice, and no pods share one; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
-					message.Quote(*c.ResourceClaimName), api.ResourceGPU, api.LabelMemory)}
+					"ResourceClaim %s is a slice, and no pods share one; remove it, and write %s: 1 and the label %s: %s",
+					message.Quote(*c.ResourceClaimName), api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies))}
 		}
 		if c.ResourceClaimTemplateName == nil || ours(c) {
 			continue

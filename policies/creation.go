@@ -184,7 +184,7 @@ func (c *creation) leaveWithoutRequest() Decision {
 			return leaveUnchanged(whyForeign)
 		}
 		d := leaveUnchanged(whyNoGPU)
-		d.Warnings = request.Unoffered(in.Pod, in.Pools, in.Resources)
+		d.Warnings = request.Unoffered(in.Pod, in.Pools, in.Resources, p.Strategies)
 		return d
 	case p.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
@@ -192,7 +192,7 @@ func (c *creation) leaveWithoutRequest() Decision {
 			d.Warnings = []string{c.copied}
 			return d
 		}
-		d.Warnings = append(request.Unrequested(in.Pod, in.Pools), request.Unoffered(in.Pod, in.Pools, in.Resources)...)
+		d.Warnings = append(request.Unrequested(in.Pod, in.Pools, p.Strategies), request.Unoffered(in.Pod, in.Pools, in.Resources, p.Strategies)...)
 		return d
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)

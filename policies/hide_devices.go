@@ -25,13 +25,13 @@ func hideDevices(in *Input, d Decision) Decision {
 			"it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
 		return d
 	}
-	d.Warnings = append(d.Warnings, unwatched(in)...)
+	d.Warnings = append(append(d.Warnings, unwatched(in)...), devicesOfImages(in)...)
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
-	d.Warnings = append(d.Warnings, choosing(&in.Pod.Spec, in.Pools)...)
+	d.Warnings = append(d.Warnings, choosing(in)...)
 	return d
 }
 
@@ -57,24 +57,45 @@ func choosingContainers(spec *corev1.PodSpec, offered []pools.Pool) (names []str
 }
 
 // choosing are warnings about containers that would choose their devices by a variable.
-func choosing(spec *corev1.PodSpec, offered []pools.Pool) (warnings []string) {
-	for c := range podspec.EveryContainer(spec) {
+func choosing(in *Input) (warnings []string) {
+	for c := range podspec.EveryContainer(&in.Pod.Spec) {
 		instead := ""
 		switch {
 		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c): // it has every GPU, of which unwatched warns
-		case request.RequestsGPU(c, offered):
+		case request.RequestsGPU(c, in.Pools):
 			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 				instead = "does not choose devices in this namespace; what the container requests under resources does"
 			}
 		case podedit.ChoosesDevices(c):
-			instead = fmt.Sprintf("gives no GPU in this namespace; request %s: 1, with the label %s: \"8Gi\" (or what it needs) for a share",
-				api.ResourceGPU, api.LabelMemory)
+			instead = fmt.Sprintf("gives no GPU in this namespace; request %s: 1, with the label %s: %s for a share",
+				api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies))
 		}
 		if instead != "" {
 			warnings = append(warnings, fmt.Sprintf("container %s: %s %s", message.Quote(c.Name), nvidia.EnvVisibleDevices, instead))
 		}
 	}
 	return warnings
+}
+
+// devicesOfImages is a warning about a pod that requests no GPU and has a runtime class of NVIDIA's: its containers get the devices that
+// the variable of their images names, and images name all.
+func devicesOfImages(in *Input) []string {
+	spec, operator := &in.Pod.Spec, in.Runtimes.Operator
+	if spec.RuntimeClassName == nil || operator != nil && operator.IgnoresVariable || request.RequestsGPUs(spec, in.Pools) {
+		return nil
+	}
+	known := false
+	for _, class := range in.Runtimes.Classes {
+		known = known || class.Name == *spec.RuntimeClassName
+	}
+	for c := range podspec.EveryContainer(spec) {
+		if known && len(c.Resources.Claims) == 0 && podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) < 0 && !rules.IsPrivileged(c.SecurityContext) {
+			return []string{fmt.Sprintf("container %s gets every GPU of its node under runtimeClassName %s if its image sets %s: all, as CUDA's do; "+
+				"request %s: 1, with the label %s: %s for a share, or set %s: void", message.Quote(c.Name), *spec.RuntimeClassName,
+				nvidia.EnvVisibleDevices, api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies), nvidia.EnvVisibleDevices)}
+		}
+	}
+	return nil
 }
 
 // devicesToHide looks for containers that choose their devices: in a pod that requests GPUs every one of them might, by its

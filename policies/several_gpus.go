@@ -54,7 +54,7 @@ func (c *creation) severalGPUs() Decision {
 		}
 	}
 	d := leaveUnchanged(whyExclusive)
-	d.Warnings = request.Ranks(in.Pod, in.Pools)
+	d.Warnings = append(request.Ranks(in.Pod, in.Pools), request.Unoffered(in.Pod, in.Pools, in.Resources, in.Policy.Strategies)...)
 	if shared != nil {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("%s offers shares of a GPU as %s too; add %s: %s to be kept on whole devices",
 			shared.Describe(), api.ResourceGPU, api.LabelStrategy, strategies.OfUnit(strategies.UnitDevice).Name))

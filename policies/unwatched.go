@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // maxUnwatched bounds the warnings about ways to GPUs beside requests.
@@ -39,8 +40,8 @@ func unwatched(in *Input) (warnings []string) {
 				message.Quote(c.Name)))
 		case i >= 0 && !request.RequestsGPU(c, in.Pools):
 			warnings = append(warnings, fmt.Sprintf("container %s mounts a device file by volume %s, which opens no GPU to a container that is not privileged; "+
-				"request %s: 1, with the label %s: \"8Gi\" (or what it needs) for a share, and remove the volume",
-				message.Quote(c.Name), message.Quote(c.VolumeMounts[i].Name), api.ResourceGPU, api.LabelMemory))
+				"request %s: 1, with the label %s: %s for a share, and remove the volume", message.Quote(c.Name), message.Quote(c.VolumeMounts[i].Name),
+				api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies)))
 		}
 	}
 	return warnings[:min(len(warnings), maxUnwatched)]

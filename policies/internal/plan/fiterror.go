@@ -135,18 +135,8 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return out
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
-		remedy := "request one"
-		whole := slices.IndexFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
-			s := strategies.Named(name)
-			return s != nil && s.Unit == strategies.UnitDevice
-		})
-		if whole >= 0 {
-			remedy += fmt.Sprintf(", or write %s: %q for whole GPUs", api.LabelStrategy, in.Policy.Strategies[whole])
-		}
-		if unfit[i].pool.Granular {
-			remedy = fmt.Sprintf("request %s: 1 and write %s: \"8Gi\" (or what it needs)", api.ResourceGPU, api.LabelMemory)
-		}
-		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; " + remedy}}
+		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU",
+			Detail: unfit[i].Error() + "; " + oneInstead(in, unfit[i])}}
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
 		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
@@ -172,6 +162,23 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		text += "; no slice is planned there until a cluster administrator corrects that, or declares the pool in the default policy"
 	}
 	return []api.Violation{{Rule: api.RuleFit, Reason: "no pool fits", Detail: text}}
+}
+
+// oneInstead is the remedy for several units of a shared GPU.
+func oneInstead(in *Input, e *FitError) string {
+	remedy, usable := "request one", e.pool.Usable()
+	switch {
+	case e.pool.Granular:
+		return fmt.Sprintf("request %s: 1 and write %s: %s", api.ResourceGPU, api.LabelMemory, pools.AdvisedMemory(in.Pools, in.Policy.Strategies))
+	case usable > 0 && e.container.Size.Memory > usable:
+		remedy = fmt.Sprintf("request one and write %s: %q or less", api.LabelMemory, usable)
+	}
+	for i := range in.Pools {
+		if p := &in.Pools[i]; p.Sharing().Unit == strategies.UnitDevice && in.Policy.Allows(p.Strategy) {
+			return remedy + fmt.Sprintf(", or write %s: %q for whole GPUs", api.LabelStrategy, p.Strategy)
+		}
+	}
+	return remedy
 }
 
 // reasons is why each pool does not do.
@@ -230,15 +237,28 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 	}
 	requested := unfit[i].container
 	var offered []string
+	var shared []api.StrategyName
+	allowed := false
 	for _, p := range in.Pools {
 		if p.Resource == requested.Resource {
 			return nil // another reason stands in its way
 		}
-		offered = append(offered, p.Offer())
+		offered, allowed = append(offered, p.Offer()), allowed || in.Policy.Allows(p.Strategy)
+		if p.Strategy != "" {
+			shared = append(shared, p.Strategy)
+		}
 	}
 	slices.Sort(offered)
+	slices.Sort(shared)
+	there, remedy := "there are "+strings.Join(slices.Compact(offered), ", "), fmt.Sprintf("request %s: 1 to get what fits", api.ResourceGPU)
+	switch {
+	case len(offered) == 0:
+		there, remedy = reasons(nil), "declare the pool in the cluster's default policy"
+	case !allowed && shared != nil:
+		remedy = fmt.Sprintf("policy %s allows %s, and the strategy there is %s; allow that in the policy, and %s", in.Policy.Name,
+			message.JoinNames(in.Policy.Strategies), message.JoinNames(slices.Compact(shared)), remedy)
+	}
 	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource",
 		Container: requested.Name, Field: request.ResourceField("limits", requested.Resource),
-		Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
-			requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
+		Detail: fmt.Sprintf("container %q requests %s, and %s; %s", requested.Name, requested.Resource, there, remedy)}
 }

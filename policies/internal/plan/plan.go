@@ -29,9 +29,13 @@ type Result struct {
 // Plan finds where the request fits and the pod's edits there.
 func Plan(in *Input, req api.Request) Result {
 	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
+		requests, remedy := fmt.Sprintf("%s: %q", api.LabelStrategy, req.Strategy), "write one of these, or leave the label out"
+		if in.Pod.Labels[api.LabelStrategy] == "" && len(req.Spellings) > 0 {
+			requests = fmt.Sprintf("strategy %s in the words of %s", req.Strategy, message.JoinNames(req.Spellings))
+			remedy = "leave the word for the strategy out"
+		}
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-			"%s: %q, policy %s allows %s; write one of these, or leave the label out",
-			api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
+			"%s, policy %s allows %s; %s", requests, in.Policy.Name, message.JoinNames(in.Policy.Strategies), remedy)})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
 		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Field: "spec.os.name",

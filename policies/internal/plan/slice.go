@@ -37,8 +37,8 @@ func resolve(in *Input, strategy api.StrategyName, c api.ContainerRequest) (api.
 		}
 		if p.DefaultSlice == nil {
 			return requested, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Container: c.Name, Detail: fmt.Sprintf(
-				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)",
-				c.Name, p.Name, api.LabelMemory)}
+				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: %s",
+				c.Name, p.Name, api.LabelMemory, pools.AdvisedMemory(in.Pools, p.Strategies))}
 		}
 		requested = merged(requested, *p.DefaultSlice)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
@@ -32,7 +33,7 @@ func (w *builder) wholeDevices(p *placed, devices string) {
 	if total > 0 && requested.Memory*100 >= total*nearlyWhole || requested.Memory == 0 && requested.Fraction.Num >= requested.Fraction.Den {
 		return
 	}
-	gets, counts := "a whole "+devices, ""
+	gets, counts := "a whole "+strings.TrimPrefix(devices, "a "), ""
 	if total > 0 {
 		counts = " and counts " + (total * quantity.MiB(p.request.GPUs)).Human()
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // Unoffered are warnings about a pod without a slice that requests GPUs by names under which no node offers any. resources are all
-// names by which nodes offer devices.
-func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings []string) {
-	offered := gpuNames(all)
+// names by which nodes offer devices, and allowed the strategies of the pod's policy.
+func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string, allowed []api.StrategyName) (warnings []string) {
+	offered, memory := gpuNames(all), pools.AdvisedMemory(all, allowed)
 	for c := range podspec.Containers(&pod.Spec) {
 		for resource, amount := range c.Resources.Limits {
 			name := string(resource)
@@ -26,7 +26,7 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings 
 			if known || spelled || amount.IsZero() || !strings.Contains(name, "nvidia") {
 				continue
 			}
-			if text := describeUnoffered(name, offered); text != "" {
+			if text := describeUnoffered(name, amount.Value(), offered, memory); text != "" {
 				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
 			}
 		}
@@ -35,8 +35,8 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string) (warnings 
 	return warnings[:min(len(warnings), maxUnrequested)]
 }
 
-// describeUnoffered describes a name that no node offers, where nodes offer GPUs by others; "": it is not that of a GPU.
-func describeUnoffered(name string, offered []string) string {
+// describeUnoffered describes so many of a name that no node offers, where nodes offer GPUs by others; "": it is not that of a GPU.
+func describeUnoffered(name string, count int64, offered []string, memory string) string {
 	canonical := strings.ToLower(name)
 	gpu := pools.IsGPU(canonical, nil)
 	if len(offered) == 0 { // an autoscaler may bring nodes with any name
@@ -45,8 +45,8 @@ func describeUnoffered(name string, offered []string) string {
 		}
 		return fmt.Sprintf("%s names no GPU, since names of resources are read as they are spelled; write %s", message.Quote(name), canonical)
 	}
-	instead := fmt.Sprintf("add the label %s: \"8Gi\" (or what it needs) for a slice", api.LabelMemory)
-	if name != api.ResourceGPU {
+	instead := fmt.Sprintf("add the label %s: %s for a slice", api.LabelMemory, memory)
+	if name != api.ResourceGPU || count > 1 { // a slice is of one GPU
 		instead = fmt.Sprintf("request %s: 1 and %s", api.ResourceGPU, instead)
 	}
 	switch meant := message.Nearest(name, offered); {

@@ -17,18 +17,19 @@ import (
 const maxUnrequested = 8
 
 // Unrequested are warnings about a pod that requests no slice: probable intentions of its author, and surprising
-// effects.
-func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
+// effects. allowed are the strategies of its policy.
+func Unrequested(pod *corev1.Pod, offered []pools.Pool, allowed []api.StrategyName) (warnings []string) {
 	// A label that only refines a slice is most likely half a request.
 	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
 		if _, ok := pod.Labels[label]; ok {
-			warnings = append(warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
+			warnings = append(warnings, fmt.Sprintf("label %s alone requests no slice; add %s: %s",
+				label, api.LabelMemory, pools.AdvisedMemory(offered, allowed)))
 		}
 	}
 	warnings = append(warnings, UnreadVariables(pod)...)
 	for c := range podspec.Containers(&pod.Spec) {
 		for name, q := range c.Resources.Limits {
-			if text := besideSlices(string(name), q.Value(), offered); text != "" {
+			if text := besideSlices(string(name), q.Value(), offered, allowed); text != "" {
 				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
 			}
 		}
@@ -65,7 +66,7 @@ func UnreadVariables(pod *corev1.Pod) (warnings []string) {
 }
 
 // besideSlices describes so many of a resource without a slice; "" if there is nothing to report.
-func besideSlices(resource string, count int64, all []pools.Pool) string {
+func besideSlices(resource string, count int64, all []pools.Pool, allowed []api.StrategyName) string {
 	var shared *pools.Pool
 	for i := range all {
 		if p := &all[i]; p.Resource == resource && strategies.Named(p.Strategy).Shared() {
@@ -79,8 +80,8 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 			count, resource, shared.Strategy)
 	case shared != nil && !(resource == api.ResourceGPU && whole):
 		return fmt.Sprintf(
-			"%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
-			resource, shared.Strategy, api.LabelMemory)
+			"%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: %s",
+			resource, shared.Strategy, api.LabelMemory, pools.AdvisedMemory(all, allowed))
 	}
 	return ""
 }

@@ -1,5 +1,15 @@
 package spellings
 
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// libraryMode reads how HAMi's library and Volcano divide a GPU: by the library itself any strategy does.
+func libraryMode(v value, into *collected) error {
+	if v.text == "hami-core" {
+		return nil
+	}
+	return strategy("hami-core, mig, mps", map[string]api.StrategyName{"mig": "mig", "mps": "mps"})(v, into)
+}
+
 // hami counts MiB and hundredths of each GPU.
 func hami() Spelling {
 	return Spelling{
@@ -10,7 +20,7 @@ func hami() Spelling {
 			"nvidia.com/gpucores":          cores(oneDevice),
 			"nvidia.com/priority":          unread("nvidia.com/priority"),
 		},
-		Words: unreadNames(map[string]reading{}, "nvidia.com/use-gputype",
+		Words: unreadNames(map[string]reading{"nvidia.com/vgpu-mode": libraryMode}, "nvidia.com/use-gputype",
 			"nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
 		Schedulers: []string{"hami-scheduler"},
 		Ignore:     "hami.io/webhook: ignore",

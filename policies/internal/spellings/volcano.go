@@ -13,6 +13,6 @@ func volcano() Spelling {
 			"volcano.sh/gpu-number":             devices,
 		},
 		Unit:  1,
-		Words: unreadNames(map[string]reading{}, "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"),
+		Words: unreadNames(map[string]reading{"volcano.sh/vgpu-mode": libraryMode}, "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"),
 	}
 }
