@@ -10,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 )
 
 // locate completes the field at fault: within a container it becomes one of the pod, and where the request as a whole does not do,
@@ -51,7 +52,7 @@ func join(container *field.Path, at string) string {
 }
 
 // requestField is the path of the label or annotation by which the pod requests a slice, or else of the first container's resources
-// that name a GPU; "" where nothing does.
+// that name a GPU, here or to another system; "" where nothing does.
 func (in *Input) requestField() string {
 	name := request.SliceLabel(in.Pod)
 	switch {
@@ -63,6 +64,16 @@ func (in *Input) requestField() string {
 	for c := range podspec.EveryContainer(&in.Pod.Spec) {
 		if request.RequestsGPU(c, in.Pools) {
 			return containerField(&in.Pod.Spec, c.Name, "resources")
+		}
+	}
+	for _, f := range spellings.Find(in.Pod, nil) {
+		if f.Container != "" {
+			return containerField(&in.Pod.Spec, f.Container, "resources")
+		}
+		for _, name := range f.Names {
+			if _, there := in.Pod.Annotations[name]; there {
+				return api.AnnotationField(name)
+			}
 		}
 	}
 	return ""
