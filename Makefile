@@ -74,7 +74,7 @@ test-race: ## the tests of webhook, guard, policies and cmd that need no cluster
 
 # Packages beside test/ with tests that start an API server. Those tests are named ...OnAPIServer; the others ran in "make test".
 apiserver-packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'cluster[.]ForTest' certs cmd webhook)))
-# Its tests wait more than they compute, and each half has an API server of its own.
+# The tests of ./test/apiserver wait more than they compute: they run in two halves, each with its own API server.
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run ./test/cluster/cmd/build -cert-manager -prometheus > /dev/null
 	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/apiserver -run '^Test[A-F]' & half=$$!; \

@@ -7,7 +7,7 @@
 # - Where a pod also requests the output's name itself, the two are added or one overwrites the other, by the order of a Go map: one pod
 #   counts 1 or 2 from call to call.
 # sigs.k8s.io/kueue v0.17.0, pkg/workload/workload.go (dropExcludedResources, applyResourceTransformations, totalRequestsFromPodSets),
-# pkg/resources/requests.go (ResourceValue). The third is another one in v0.19.
+# pkg/resources/requests.go (ResourceValue). In v0.19 the third behaves differently.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

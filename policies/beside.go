@@ -13,8 +13,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// maxBeside bounds the warnings about resources beside a slice.
-const maxBeside = 8
+// Bounds on the warnings about resources beside a slice, and on those of which these are chosen.
+const maxBeside, maxFound = 8, 64
 
 // besideSlice are warnings about resources that the pod requests beside its slice, and that no node of the slice's pools
 // has, or that may be renamed GPUs where no pool is known. Of a pool without nodes nothing is known, and a scheduler of
@@ -26,28 +26,31 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 			chosen = append(chosen, pool)
 		}
 	}
-	waits := len(chosen) == 0 && len(c.in.Pools) == 0
-	if s := c.in.Pod.Spec.SchedulerName; len(chosen) < len(p.Pools) && !waits || s != "" && s != corev1.DefaultSchedulerName {
+	noPools := len(chosen) == 0 && len(c.in.Pools) == 0
+	if s := c.in.Pod.Spec.SchedulerName; len(chosen) < len(p.Pools) && !noPools || s != "" && s != corev1.DefaultSchedulerName {
 		return nil
 	}
 	for container := range podspec.Containers(&c.in.Pod.Spec) {
 		for resource, amount := range container.Resources.Limits {
 			name := string(resource)
+			if len(warnings) >= maxFound {
+				break
+			}
 			_, removed := p.Request.Of(container.Name).Foreign[name]
 			if amount.IsZero() || removed || !strings.Contains(name, "/") || pools.IsGPU(name, c.in.Pools) || c.byClass(name) ||
 				slices.ContainsFunc(chosen, func(pool pools.Pool) bool { return slices.Contains(pool.Extended, name) }) {
 				continue
 			}
-			if waits {
+			if noPools {
 				if strings.HasPrefix(name, "nvidia.com/") { // renamed, for all that is known
-					warnings = append(warnings, fmt.Sprintf("container %q: %s is not known as a GPU, and stays beside the slice: if it is one, "+
-						"the pod waits for two; have the cluster's administrator declare a pool of this resource in the default policy",
-						container.Name, message.Quote(name)))
+					warnings = append(warnings, fmt.Sprintf("container %s: %s is not known to be a GPU, and is requested in addition to the slice. "+
+						"If it is a GPU, the pod waits for two: have the administrator declare a pool of it in the default policy",
+						message.Quote(container.Name), message.Quote(name)))
 				}
 				continue
 			}
-			warnings = append(warnings, fmt.Sprintf("container %q: no node of %s has %s, and with it the pod waits; remove it",
-				container.Name, chosen[0].Describe(), message.Quote(name)))
+			warnings = append(warnings, fmt.Sprintf("container %s: no node of %s has %s, and with it the pod waits; remove it",
+				message.Quote(container.Name), chosen[0].Describe(), message.Quote(name)))
 		}
 	}
 	slices.Sort(warnings)

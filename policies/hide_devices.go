@@ -61,7 +61,7 @@ func choosing(in *Input) (warnings []string) {
 	for c := range podspec.EveryContainer(&in.Pod.Spec) {
 		instead := ""
 		switch {
-		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c): // it has every GPU, of which unwatched warns
+		case rules.IsPrivileged(c.SecurityContext) && podedit.ChoosesDevices(c): // unwatched warns: it has every GPU
 		case request.RequestsGPU(c, in.Pools):
 			if podedit.ChoosesDevices(c) || podspec.VariableIndex(c.Env, nvidia.EnvVisibleDevices) >= 0 {
 				instead = "does not choose devices in this namespace; what the container requests under resources does"
@@ -78,7 +78,7 @@ func choosing(in *Input) (warnings []string) {
 }
 
 // devicesOfImages is a warning about a pod that requests no GPU and has a runtime class of NVIDIA's: its containers get the devices that
-// the variable of their images names, and images name all.
+// the variable of their images names, and those of CUDA's images name all.
 func devicesOfImages(in *Input) []string {
 	spec, operator := &in.Pod.Spec, in.Runtimes.Operator
 	if spec.RuntimeClassName == nil || operator != nil && operator.IgnoresVariable || request.RequestsGPUs(spec, in.Pools) {

@@ -53,7 +53,7 @@ const (
 	basisNone                         // nothing that could be a GPU in any cluster
 )
 
-// needsNothing reports whether the pod holds nothing whatever pools, classes and policies there are. Most pods of most namespaces do.
+// needsNothing reports whether the pod holds nothing whatever pools, classes and policies there are. That is true of most pods.
 func needsNothing(pod *corev1.Pod) bool {
 	_, promised := pod.Annotations[api.AnnotationPromise]
 	extended := func(r corev1.ResourceRequirements) bool {
@@ -71,7 +71,7 @@ func needsNothing(pod *corev1.Pod) bool {
 		!slices.ContainsFunc(pod.Spec.InitContainers, container) && !slices.ContainsFunc(pod.Spec.Containers, container)
 }
 
-// holding is that of a pod by HoldingOf, and its basis.
+// holding returns a pod's holding and its basis, by HoldingOf unless the pod needs nothing.
 func holding(of func(*corev1.Pod) (quota.Holding, ChargeBasis), pod *corev1.Pod) (quota.Holding, ChargeBasis) {
 	if needsNothing(pod) {
 		return quota.Holding{Namespace: pod.Namespace}, basisNone

@@ -12,7 +12,7 @@ import (
 // maxSlips is how many letters a mistyped word may have wrong, and fewer than half of them: a short word is like any other.
 const maxSlips = 2
 
-// Nearest are those of the accepted words that a mistyped one may be meant to be.
+// Nearest returns the accepted words that a mistyped word may mean.
 func Nearest(word string, accepted []string) []string {
 	// cobra compares a word with the names of commands only
 	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, (len(strings.TrimLeft(word, "-"))-1)/2)}

@@ -26,7 +26,7 @@ func dryRunInstead(c *kube.Connection, err error) error {
 	return err
 }
 
-// OfflineFlags are those by which files take the place of a cluster.
+// OfflineFlags are the flags that replace a cluster by files.
 const OfflineFlags = "--policies FILE --nodes FILE"
 
 // Connect connects to the cluster of the flags for a command that can read files instead, by other flags: "--policies FILE".

@@ -60,7 +60,7 @@ func readFields(t reflect.Type, fields any) *reading {
 	return r
 }
 
-// walk reads a value at a path, "[]" for the items of a list. The plugin knows the path as meant.
+// walk reads the value at a path, "[]" for the items of a list; meant is the same path as the software spells it.
 func (r *reading) walk(value any, path, meant string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -77,7 +77,7 @@ func (r *reading) walk(value any, path, meant string) {
 				}
 				r.unknown = append(r.unknown, UnknownField{at, shown})
 			}
-			if parentOf(as) != meant {
+			if as == "" || parentOf(as) != meant {
 				continue
 			}
 			if wanted := kindOf(r.known[as].of); wanted != "" && below != nil && wanted != kindOfValue(below) {

@@ -31,7 +31,7 @@ const (
 func CarriedConfigs(text string) (all []CarriedConfig) {
 	w := valuesWalk{}
 	w.text(text, CarriedConfig{}, 0)
-	slices.SortFunc(w.all, func(a, b CarriedConfig) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(w.all, func(a, b CarriedConfig) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Text, b.Text)) })
 	return w.all
 }
 
@@ -90,9 +90,12 @@ func isConfigFields(values map[string]any) bool {
 // withMIGStrategy notes the MIG strategy that values set: of the device plugin's chart, or of the GPU Operator's.
 func withMIGStrategy(values map[string]any, at CarriedConfig) CarriedConfig {
 	ofOperator, _ := values["mig"].(map[string]any)
-	for path, value := range map[string]any{"migStrategy": values["migStrategy"], "mig.strategy": ofOperator["strategy"]} {
-		if strategy, ok := value.(string); ok && strategy != "" {
-			at.MIGStrategy, at.MIGStrategyAt = strategy, join(at.Path, path)
+	for _, field := range []struct {
+		path  string
+		value any
+	}{{"mig.strategy", ofOperator["strategy"]}, {"migStrategy", values["migStrategy"]}} {
+		if strategy, ok := field.value.(string); ok && strategy != "" {
+			at.MIGStrategy, at.MIGStrategyAt = strategy, join(at.Path, field.path)
 		}
 	}
 	return at

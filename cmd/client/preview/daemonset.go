@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
@@ -43,7 +44,7 @@ func (e *Engine) elsewhere(raw json.RawMessage, r *Result) (warnings []string) {
 		}
 		sites = append(sites, p.Site)
 		there := pod
-		there.Pod = onNode(pod.Pod, p.Nodes[0].Named[0].Name)
+		there.Pod = onNode(pod.Pod, reachedNode(p, pod.Pod))
 		here := in
 		here.Pod = there.Pod
 		d, _ := e.create(here, there, promise.Keys{})
@@ -52,6 +53,18 @@ func (e *Engine) elsewhere(raw json.RawMessage, r *Result) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// reachedNode is a node of a pool that the pod reaches; a pool may have others that it does not.
+func reachedNode(p *pools.Pool, pod *corev1.Pod) string {
+	for i := range p.Nodes {
+		kind := *p
+		kind.Nodes = p.Nodes[i : i+1]
+		if ok, _ := kind.Reach(pod, nil); ok {
+			return p.Nodes[i].Named[0].Name
+		}
+	}
+	return p.Nodes[0].Named[0].Name
 }
 
 // answerOn is one line about a pod on its node.

@@ -33,8 +33,8 @@ func checkClusterPolicy(f *Facts) []Finding {
 				WithRemedy("kubectl -n %s get pods; kubectl describe clusterpolicy %s", operatorNamespace(p), p.Metadata.Name))
 		}
 		if s := spec.SandboxWorkloads; s.Enabled != nil && *s.Enabled && strings.HasPrefix(s.DefaultWorkload, "vm-") {
-			all = append(all, newFinding(Warning, "the GPU Operator prepares nodes without the label %s for virtual machines: it deploys no device "+
-				"plugin for containers there, and these settings of one do nothing", labelWorkload).
+			all = append(all, newFinding(Warning, "nodes without the label %s are prepared for virtual machines: the GPU Operator deploys no device "+
+				"plugin there, and the ClusterPolicy's settings for it have no effect", labelWorkload).
 				With(where, "spec.sandboxWorkloads.defaultWorkload", s.DefaultWorkload).
 				WithRemedy("label the nodes whose GPUs are for containers: kubectl label node NODE --overwrite %s=container", labelWorkload))
 		}

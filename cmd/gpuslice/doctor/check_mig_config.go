@@ -86,11 +86,11 @@ func unfitLayouts(f *Facts, layouts map[string]nvidia.MIGLayout) []Finding {
 			none = none.With(object("node", "", n.Name), "metadata.labels["+labelMIGConfig+"]", name+", product "+n.Labels["nvidia.com/gpu.product"])
 		}
 	}
-	unchecked := newFinding(Note, "these MIG layouts fit a GPU, and whether they fit those of the nodes "+
-		"was not checked: the files have no nodes").
+	unchecked := newFinding(Note, "these MIG layouts fit some GPU; whether they fit the nodes' GPUs "+
+		"was not checked, because the files contain no nodes").
 		WithRemedy("kubectl get nodes -o yaml > nodes.yaml, and gpuslice doctor -f FILE -f nodes.yaml; " +
 			"or give the layout a device-filter with the PCI device")
-	impossible := newFinding(Warning, "a MIG layout fits no GPU, or not one that its device-filter names: "+
+	impossible := newFinding(Warning, "a MIG layout fits no GPU, or does not fit a GPU that its device-filter names: "+
 		"on a node that selects it, the MIG manager removes the instances and makes none").
 		WithRemedy("correct the layout, or remove it; nvidia-smi mig -lgip on a node lists what a GPU has room for")
 	compute := newFinding(Warning, "a MIG layout divides instances into compute instances: the device plugin offers each under the name of the whole "+

@@ -74,7 +74,10 @@ func checkMutators(f *Facts) []Finding {
 func (f *Facts) reached(w *admissionv1.MutatingWebhook) string {
 	selector, err := metav1.LabelSelectorAsSelector(w.NamespaceSelector)
 	governed := f.Governed()
-	if err != nil || len(governed) == 0 {
+	switch {
+	case err != nil:
+		return "its namespaceSelector cannot be read"
+	case len(governed) == 0:
 		return "no namespace is governed yet"
 	}
 	var names []string

@@ -237,8 +237,8 @@ func configuredRows() []row {
 			[]change{nodes("a100-mig-single"), label(labelMIGConfig, "small"), withConfig(halves)}, "mig-config", Problem, "does not fit the GPUs"},
 		{"a layout that fits no GPU", []change{withConfig(halves)}, "mig-config", Warning, "fits no GPU"},
 		{"a layout that fits not the GPU of its device filter", []change{withConfig(strings.ReplaceAll(filters, "1g.6gb: 4", "1g.6gb: 5"))},
-			"mig-config", Warning, "fits no GPU, or not one that its device-filter names"},
-		{"layouts without nodes", []change{withConfig(layouts), unreadable(whatNodes)}, "mig-config", Note, "was not checked: the files have no nodes"},
+			"mig-config", Warning, "fits no GPU, or does not fit a GPU that its device-filter names"},
+		{"layouts without nodes", []change{withConfig(layouts), unreadable(whatNodes)}, "mig-config", Note, "was not checked, because the files contain no nodes"},
 		{"layouts of device filters without nodes", []change{withConfig("version: v1\nmig-configs:\n  a: [{device-filter: '0x20B710DE', devices: all, " +
 			"mig-enabled: true, mig-devices: {1g.6gb: 4}}]\n"), unreadable(whatNodes)}, "mig-config", "", "was not checked"},
 		{"layouts that fit a GPU", []change{withConfig(layouts)}, "mig-config", "", "fits no GPU"},

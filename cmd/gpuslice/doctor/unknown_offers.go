@@ -97,7 +97,7 @@ func (f *Facts) passedThrough() Finding {
 func (f *Facts) offeringUnknown() Finding {
 	found := newFinding(Warning, "labels of nodes show GPUs, and the nodes offer none by a name that gpuslice knows: "+
 		"a renamed resource needs a declared pool, "+
-		"and until then requests for it are those of no GPU")
+		"and until then requests for it do not count as GPUs")
 	remedy := ""
 	for _, n := range f.Nodes {
 		label, value := modelLabel(n)

@@ -60,7 +60,9 @@ func (e *evaluation) profile(choice choice, capless bool) {
 			if _, unless := e.made(p, when.Unless); unless || !given && len(when.Given) > 0 {
 				continue
 			}
-			made = strings.TrimSuffix(theirs.name+"="+theirs.show(), "=")
+			if given {
+				made = strings.TrimSuffix(theirs.name+"="+theirs.show(), "=")
+			}
 		}
 		for _, s := range rule.Set {
 			if capless && s.Cap || slices.Contains(settled, s.Name) {

@@ -18,16 +18,23 @@ import (
 // names by which nodes offer devices, and allowed the strategies of the pod's policy.
 func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string, allowed []api.StrategyName) (warnings []string) {
 	offered, memory := gpuNames(all), pools.AdvisedMemory(all, allowed)
+	examined := 0
 	for c := range podspec.Containers(&pod.Spec) {
 		for resource, amount := range c.Resources.Limits {
 			name := string(resource)
+			if !strings.Contains(name, "nvidia") || len(name) > maxResourceName {
+				continue
+			}
+			if examined++; examined > maxExamined {
+				break
+			}
 			spelled := spellings.Resources(map[string]string{name: amount.String()}) // which has a warning of its own
 			known := slices.Contains(resources, name) || slices.ContainsFunc(all, func(p pools.Pool) bool { return p.Resource == name })
-			if known || spelled || amount.IsZero() || !strings.Contains(name, "nvidia") {
+			if known || spelled || amount.IsZero() {
 				continue
 			}
 			if text := describeUnoffered(name, amount.Value(), offered, memory); text != "" {
-				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
+				warnings = append(warnings, fmt.Sprintf("container %s: %s", message.Quote(c.Name), text))
 			}
 		}
 	}
@@ -35,7 +42,7 @@ func Unoffered(pod *corev1.Pod, all []pools.Pool, resources []string, allowed []
 	return warnings[:min(len(warnings), maxUnrequested)]
 }
 
-// describeUnoffered describes so many of a name that no node offers, where nodes offer GPUs by others; "": it is not that of a GPU.
+// describeUnoffered describes so many of a name that no node offers, where nodes offer GPUs by others; "": the name is not a GPU's.
 func describeUnoffered(name string, count int64, offered []string, memory string) string {
 	canonical := strings.ToLower(name)
 	gpu := pools.IsGPU(canonical, nil)

@@ -8,13 +8,18 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// maxUnrequested bounds the warnings about a pod without a slice.
-const maxUnrequested = 8
+// Bounds on the warnings about a pod without a slice. Pods come here before the API server has validated names and counts.
+const (
+	maxUnrequested  = 8   // warnings
+	maxExamined     = 64  // names of resources, or warnings of which these are chosen
+	maxResourceName = 317 // bytes: Kubernetes has 253 before the slash, and 63 after it
+)
 
 // Unrequested are warnings about a pod that requests no slice: probable intentions of its author, and surprising
 // effects. allowed are the strategies of its policy.
@@ -29,8 +34,11 @@ func Unrequested(pod *corev1.Pod, offered []pools.Pool, allowed []api.StrategyNa
 	warnings = append(warnings, UnreadVariables(pod)...)
 	for c := range podspec.Containers(&pod.Spec) {
 		for name, q := range c.Resources.Limits {
+			if len(name) > maxResourceName || len(warnings) >= maxExamined {
+				continue
+			}
 			if text := besideSlices(string(name), q.Value(), offered, allowed); text != "" {
-				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
+				warnings = append(warnings, fmt.Sprintf("container %s: %s", message.Quote(c.Name), text))
 			}
 		}
 	}
@@ -57,8 +65,9 @@ func UnreadVariables(pod *corev1.Pod) (warnings []string) {
 		for i := range c.Env {
 			if name := c.Env[i].Name; slices.Contains([]string{"CUDA_MEM_FRACTION", "CUDA_MEMORY_FRACTION", "GPU_MEMORY_FRACTION"}, name) {
 				warnings = append(warnings,
-					fmt.Sprintf("container %q: neither CUDA nor a framework reads %s; the label %s: \"0.25\" requests a part of a GPU",
-						c.Name, name, api.LabelFraction))
+					fmt.Sprintf("container %s: neither CUDA nor a framework reads %s; the label %s: \"0.25\" requests a part of a GPU",
+						message.Quote(c.Name), name, api.LabelFraction))
+				break
 			}
 		}
 	}

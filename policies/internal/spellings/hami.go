@@ -2,9 +2,9 @@ package spellings
 
 import "github.com/gpuslice/gpuslice/policies/api"
 
-// libraryMode reads how HAMi's library and Volcano divide a GPU: by the library itself any strategy does.
+// libraryMode reads how HAMi's library and Volcano divide a GPU: by the library itself, or by none that is named, any strategy does.
 func libraryMode(v value, into *collected) error {
-	if v.text == "hami-core" {
+	if v.text == "" || v.text == "hami-core" {
 		return nil
 	}
 	return strategy("hami-core, mig, mps", map[string]api.StrategyName{"mig": "mig", "mps": "mps"})(v, into)

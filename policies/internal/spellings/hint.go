@@ -77,9 +77,13 @@ func (f Found) Beside() string {
 	if len(f.Names) == 0 {
 		return f.Hint()
 	}
-	text := fmt.Sprintf("%s requests a GPU of %s, which counts it beside the slice: remove it", strings.Join(f.Names, " and "), f.Spelling.System)
+	verb := "requests"
+	if len(f.Names) > 1 {
+		verb = "request"
+	}
+	text := fmt.Sprintf("%s %s a GPU from %s, in addition to the slice: remove it", strings.Join(f.Names, " and "), verb, f.Spelling.System)
 	if instead := f.Part.instead(); instead != "" && f.Err == nil {
-		text += ", and write " + instead + " if the slice lacks that"
+		text += ", and write " + instead + " if the slice does not have it"
 	}
 	if f.Spelling.Ignore != "" {
 		text += fmt.Sprintf("; if you did not write it, its webhook did: label the pod %s", f.Spelling.Ignore)

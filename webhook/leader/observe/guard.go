@@ -124,9 +124,9 @@ func (e *evaluation) evaluateNotices() {
 		case NoticeNotEnforcing:
 			remedy := "see the node's driver and the guard's log"
 			if enforcing.After(n.At) {
-				// A guard that ended to be started again would have the pod unready, and LeaderWorkerSet delete the pods of its group.
-				remedy = fmt.Sprintf("an Event of %s reports that it enforces again; others than the kubelet can write Events, "+
-					"so that this stays while the guard runs: create the pod again where it has to go", enforcing.UTC().Format(time.RFC3339))
+				// A guard that exited to be restarted would make the pod unready, and LeaderWorkerSet would delete the pods of its group.
+				remedy = fmt.Sprintf("an Event of %s reports that it enforces again, but others than the kubelet can write Events, "+
+					"so this stays while the guard runs; recreate the pod to clear it", enforcing.UTC().Format(time.RFC3339))
 			}
 			e.lose(api.TierGuard, reported+"%s", at, n.Text, remedy)
 		case NoticeNotTerminated, NoticeNotTerminable:

@@ -242,7 +242,7 @@ func (e *Estimate) addSlice(c *config, r *Run) error {
 	}
 	e.Flags = r.flags(float64(slice), float64(*e.WeightsBytes), float64(*e.KVBytes))
 	if share := engineFlags[r.Engine].share; share != "" && r.DeviceMemory == 0 {
-		c.assume("%s is left out, which is a part of the GPU's memory as the engine sees it: --device-memory gives that", share)
+		c.assume("%s is left out: it is a part of the GPU's memory, which --device-memory gives", share)
 	}
 	c.assume("overhead is a guess, for %d tokens of prefill at a time: no configuration has it; compare with the engine's log", prefillTokens)
 	return nil

@@ -167,7 +167,7 @@ func (o *options) read() (document []byte, stored enginememory.Stored, err error
 	}
 	if !info.IsDir() {
 		if info.Mode().IsRegular() {
-			if err = isWeights(path); err != nil {
+			if err = rejectWeights(path); err != nil {
 				return nil, stored, err
 			}
 		}
@@ -198,8 +198,8 @@ func (o *options) read() (document []byte, stored enginememory.Stored, err error
 const ofGGUF = "give the config.json of the model that the GGUF file was made of, with --engine llama.cpp; " +
 	"in a directory with both, the file's size counts"
 
-// isWeights is an error about a file that holds weights in the place of a configuration.
-func isWeights(path string) error {
+// rejectWeights returns an error for a file with weights in the place of a configuration.
+func rejectWeights(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func isWeights(path string) error {
 	case err == nil && string(magic) == "GGUF":
 		return errors.New("it is a GGUF file: " + ofGGUF)
 	case slices.Contains([]string{".safetensors", ".bin", ".pt", ".pth"}, extension):
-		return errors.New("it holds weights: give the config.json beside it, or the directory")
+		return errors.New("it contains weights: give the config.json beside it, or the directory")
 	}
 	return nil
 }
