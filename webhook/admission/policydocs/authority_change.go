@@ -60,7 +60,7 @@ func lowered(before, after *config.Policy, found *findings) {
 		return
 	}
 	if fields := after.Lowered(before); len(fields) > 0 {
-		found.warn("%s: less than before, and pods that run keep what they hold; gpuslice audit --include-enforced lists those that would be denied now, and gpuslice quota what is held",
+		found.warn("%s: lower than before. Running pods keep what they have: gpuslice audit --include-enforced lists those that would be denied now, gpuslice quota the usage",
 			strings.Join(fields, ", "))
 	}
 }

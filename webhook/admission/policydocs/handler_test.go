@@ -128,9 +128,9 @@ data[policy.yaml]: mode: Unsupported value: "on": supported values: "off", "opt-
 		{"a limit and a quota lower than before", a,
 			clustertest.PolicyMap("a", 0, team+"quota: {budget: ml, memory: 64Gi, slices: 3}\nstrategies: [time-slicing]\nlimits: {perContainer: {memory: 4Gi}}"), "",
 			"policies gpuslice-system/a and gpuslice-system/sharing share the budget \"ml\" and limit it differently (quota.slices: 3 in gpuslice-system/a, none in gpuslice-system/sharing); write the same limits in all of them, until then the strictest hold\n" +
-				"limits.perContainer.memory, quota.slices: less than before, and pods that run keep what they hold; gpuslice audit --include-enforced lists those that would be denied now, and gpuslice quota what is held"},
+				"limits.perContainer.memory, quota.slices: lower than before. Running pods keep what they have: gpuslice audit --include-enforced lists those that would be denied now, gpuslice quota the usage"},
 		{"a tenant's quota lower than before", clustertest.TenantMap("team-a", "quota: {memory: 12Gi}"), clustertest.TenantMap("team-a", "quota: {memory: 6Gi}"), "",
-			"quota.memory: less than before, and pods that run keep what they hold; gpuslice audit --include-enforced lists those that would be denied now, and gpuslice quota what is held"},
+			"quota.memory: lower than before. Running pods keep what they have: gpuslice audit --include-enforced lists those that would be denied now, gpuslice quota the usage"},
 		{"a policy without the label", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, team), func(m *corev1.ConfigMap) { m.Labels = nil }), "",
 			"ConfigMap gpuslice-system/n: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it"},
 		{"a deletion", a, nil, "", "policy gpuslice-system/a no longer governs namespace team-a; policy gpuslice-system/b governs there then"},
