@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/nvidia"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -42,7 +44,7 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 				continue
 			}
 			if noPools {
-				if strings.HasPrefix(name, "nvidia.com/") { // renamed, for all that is known
+				if strings.HasPrefix(name, nvidia.ResourcePrefix) { // renamed, for all that is known
 					warnings = append(warnings, fmt.Sprintf("container %s: %s is not known to be a GPU, and is requested in addition to the slice. "+
 						"If it is a GPU, the pod waits for two: have the administrator declare a pool of it in the default policy",
 						message.Quote(container.Name), message.Quote(name)))
@@ -59,7 +61,7 @@ func (c *creation) besideSlice(p *promise.Promise) (warnings []string) {
 
 // byClass reports whether a device class may stand for the resource.
 func (c *creation) byClass(resource string) bool {
-	if strings.HasPrefix(resource, "deviceclass.resource.kubernetes.io/") {
+	if strings.HasPrefix(resource, resourcev1.ResourceDeviceClassPrefix) {
 		return true
 	}
 	for _, class := range c.in.DeviceClasses {

@@ -13,6 +13,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
@@ -28,6 +29,9 @@ const (
 	// gigabytes as typed values.
 	largePod    = 256 << 10
 	maxElements = 20_000
+	// maxName bounds what messages repeat for each entry of a container. The API server, which validates names after
+	// webhooks, accepts 63 bytes.
+	maxName = 253
 )
 
 // Decode reads a pod's JSON. A pod that is too large, or holds quantities that are costly to parse, is a Violation; any
@@ -55,17 +59,21 @@ func Decode(raw []byte) (Raw, *api.Violation, error) {
 		}
 	}
 	pod := new(corev1.Pod)
-	if jsonv2.Unmarshal(raw, pod) == nil { // as the API server reads it, in half of the time
-		return Raw{Pod: pod, Text: raw}, nil, nil
-	}
-	// The API server's decoder has its own reading of repeated names and invalid UTF-8. Its errors are the same each
-	// time.
-	pod = new(corev1.Pod)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
-		if v, _ := checkQuantities(raw); v != nil { // it names the quantity that is none
-			return Raw{}, v, nil
+	if jsonv2.Unmarshal(raw, pod) != nil { // as the API server reads it, in half of the time
+		// The API server's decoder has its own reading of repeated names and invalid UTF-8. Its errors are the same each
+		// time.
+		pod = new(corev1.Pod)
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
+			if v, _ := checkQuantities(raw); v != nil { // it names the quantity that is none
+				return Raw{}, v, nil
+			}
+			return Raw{}, nil, fmt.Errorf("read pod: %w", err)
 		}
-		return Raw{}, nil, fmt.Errorf("read pod: %w", err)
+	}
+	for c := range podspec.EveryContainer(&pod.Spec) {
+		if len(c.Name) > maxName {
+			return Raw{}, sizeViolation("the name of a container has %d bytes; at most %d are read", len(c.Name), maxName), nil
+		}
 	}
 	return Raw{Pod: pod, Text: raw}, nil, nil
 }

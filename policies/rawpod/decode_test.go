@@ -29,10 +29,11 @@ func TestDecode(t *testing.T) {
 			"ten thousand containers":        {many, "", false},
 			"many small objects": {`{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{},`, 100_000), ",") + `]}}`,
 				"more than 20000 objects", false},
-			"more than four megabytes": {`{"a":"` + strings.Repeat("x", 5<<20) + `"}`, "at most 4194304 are read", false},
-			"null":                     {`null`, "", true},
-			"a list":                   {`[]`, "", true},
-			"cut":                      {`{"spec":`, "", true},
+			"a long name of a container": {`{"spec":{"initContainers":[{"name":"` + strings.Repeat("a", 254) + `"}]}}`, "at most 253 are read", false},
+			"more than four megabytes":   {`{"a":"` + strings.Repeat("x", 5<<20) + `"}`, "at most 4194304 are read", false},
+			"null":                       {`null`, "", true},
+			"a list":                     {`[]`, "", true},
+			"cut":                        {`{"spec":`, "", true},
 		} {
 			raw, violation, err := Decode([]byte(c.raw))
 			switch {

@@ -41,7 +41,7 @@ func checkLabels(f *Facts) []Finding {
 	known, shared := f.knownPools()
 	for _, n := range gpuNodes(f) {
 		where := object("node", "", n.Name)
-		model, told := instanceModel(n)
+		model, shown := instanceModel(n)
 		switch {
 		case n.Labels[labelMemory] != "", hasHAMiPlugin(n):
 		case n.Labels[labelGKENoPlugin] == "true" && !shared[n.Name]:
@@ -51,7 +51,7 @@ func checkLabels(f *Facts) []Finding {
 			gke = gke.With(where, "metadata.labels["+labelGKEAccelerator+"]", n.Labels[labelGKEAccelerator])
 		case model != "" && !shared[n.Name]:
 			selector = cmp.Or(selector, model+": "+n.Labels[model])
-			instance = instance.With(where, "metadata.labels["+model+"]", told)
+			instance = instance.With(where, "metadata.labels["+model+"]", shown)
 		default:
 			found = found.With(where, "metadata.labels["+labelMemory+"]", "missing")
 		}
@@ -79,29 +79,29 @@ func (f *Facts) knownPools() (memory, sharing map[string]bool) {
 }
 
 // instanceModel is the label of a node that shows the model of an instance type's GPUs, "": none, and what its labels show.
-func instanceModel(n *corev1.Node) (label, told string) {
+func instanceModel(n *corev1.Node) (label, shown string) {
 	for _, prefix := range instanceLabels {
 		if label = prefix + "name"; n.Labels[label] == "" {
 			continue
 		}
-		told = n.Labels[label]
+		shown = n.Labels[label]
 		count, err := strconv.ParseInt(n.Labels[prefix+"count"], 10, 64)
 		if err != nil || count < 1 {
-			return label, told
+			return label, shown
 		}
-		told += fmt.Sprintf(", count %d", count)
+		shown += fmt.Sprintf(", count %d", count)
 		if memory := n.Labels[prefix+"memory"]; memory != "" {
-			told += ", memory " + memory + " MiB"
+			shown += ", memory " + memory + " MiB"
 		}
 		for _, name := range []corev1.ResourceName{wholeGPU, sharedGPU} {
 			if units := n.Status.Allocatable[name]; !units.IsZero() {
-				told += fmt.Sprintf("; it offers %s of %s", units.String(), name)
+				shown += fmt.Sprintf("; it offers %s of %s", units.String(), name)
 				if units.Value() > count {
-					told += ": shared, or MIG"
+					shown += ": shared, or MIG"
 				}
 			}
 		}
-		return label, told
+		return label, shown
 	}
 	return "", ""
 }

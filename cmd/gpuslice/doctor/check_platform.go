@@ -17,7 +17,7 @@ func hints() []hint {
 	return []hint{
 		{label: "cloud.google.com/gke-",
 			summary: "this is GKE: its device plugin shares GPUs by node pool and writes no memory; gpuslice takes that from the accelerator's name, " +
-				"and no guard runs in pods there",
+				"and no guard runs in pods of nodes with that plugin",
 			remedy: "where nvidia-smi shows another memory, declare the pool in the default policy: deploy/howto/gke.md"},
 		{label: "eks.amazonaws.com/",
 			summary: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
