@@ -43,6 +43,7 @@ type Setup struct {
 	ledger       *ledger.Ledger
 	gonePods     *ledger.GonePods
 	quotaPods    *ledger.ClusterWatcher
+	ledgers      *ledger.StoreWatch
 	quotaMetrics *quotametrics.Exporter
 	denials      *events.Denials
 	runnables    []leader.Runnable                 // of each lead
@@ -135,10 +136,11 @@ func (s *Setup) makeLedger() error {
 	}
 	generation := func(namespace string) any { return s.budgets.Generation(s.keys.Generation(), namespace) }
 	s.quotaPods = &ledger.ClusterWatcher{Client: client, HoldingOf: holdingOf, Generation: generation, Gone: s.gonePods}
+	s.ledgers = ledger.NewStoreWatch(client, namespace)
 	s.ledger = ledger.New(ledger.Options{
 		Store:   ledger.ClusterStore{Client: client, Namespace: namespace},
 		Lister:  &ledger.ClusterLister{Client: client, HoldingOf: holdingOf, Generation: generation},
-		Watcher: s.quotaPods,
+		Watcher: s.quotaPods, Shown: s.ledgers.Shown,
 		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report, Bounds: s.clock.Bounds,
 	})
 	s.metrics.WatchLedger(s.ledger.Counts)
@@ -171,6 +173,7 @@ func (s *Setup) parts() map[string]func(context.Context) error {
 		"report denials":       s.denials.Run,
 		"keep the quotas":      func(ctx context.Context) error { s.ledger.Run(ctx); return nil },
 		"watch pods":           func(ctx context.Context) error { s.quotaPods.Run(ctx); return nil },
+		"watch ledgers":        func(ctx context.Context) error { s.ledgers.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return s.election.Run(ctx, s.beginLead) },
 	}
 }

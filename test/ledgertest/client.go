@@ -26,7 +26,8 @@ type Fault struct {
 	Reject bool          // the API server rejects it
 }
 
-// Client is one replica's client of the cluster. It implements ledger.Store, ledger.Lister and ledger.Watcher.
+// Client is one replica's client of the cluster. It implements ledger.Store, ledger.Lister, ledger.Watcher and
+// ledger.Options.Shown.
 type Client struct {
 	Cluster *Cluster
 	// Faults returns the fault of a call. Optional.
@@ -65,6 +66,18 @@ func (c *Client) View(namespaces []string, reservations []ledger.Reservation) (l
 		return ledger.View{Pending: true}, false
 	}
 	return c.Cluster.view(namespaces, reservations, late)
+}
+
+// Shown is ledger.Options.Shown.
+func (c *Client) Shown(name string) (ledger.Object, bool) {
+	if c.Late == nil {
+		return ledger.Object{}, false
+	}
+	late, ok := c.Late()
+	if !ok {
+		return ledger.Object{}, false
+	}
+	return c.Cluster.shown(name, late)
 }
 
 func (c *Client) fault(call Call) Fault {

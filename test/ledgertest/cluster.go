@@ -30,11 +30,12 @@ type Cluster struct {
 	history    []moment
 }
 
-// moment is which pods lived from an instant on.
+// moment is which pods lived from an instant on, and the ledgers.
 type moment struct {
 	from    time.Time
 	version int
 	pods    map[string]ledger.Pod
+	objects map[string]ledger.Object
 }
 
 // Watch calls see after each change with the state of the budget's ledger and the living pods. It skips no change, and none
@@ -52,7 +53,7 @@ func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledg
 // changed ends a change. The caller holds c.mu.
 func (c *Cluster) changed() {
 	c.version++
-	c.history = append(c.history, moment{time.Now(), c.version, maps.Clone(c.pods)})
+	c.history = append(c.history, moment{time.Now(), c.version, maps.Clone(c.pods), maps.Clone(c.objects)})
 	if c.watch != nil {
 		c.watch()
 	}
@@ -233,17 +234,10 @@ func (c *Cluster) list(namespaces []string) (l ledger.Listing) {
 func (c *Cluster) view(namespaces []string, reservations []ledger.Reservation, late time.Duration) (ledger.View, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	then := time.Now().Add(-late)
-	i, _ := slices.BinarySearchFunc(c.history, then, func(m moment, t time.Time) int {
-		if m.from.After(t) {
-			return 1
-		}
-		return -1 // the last of those that began by then is wanted
-	})
-	if i == 0 {
+	shown, ok := c.momentBefore(late)
+	if !ok {
 		return ledger.View{}, false
 	}
-	shown := c.history[i-1]
 	v := ledger.View{Shown: make(map[string]bool)}
 	for _, n := range namespaces {
 		v.Namespaces = append(v.Namespaces, ledger.Namespace{Name: n, Revision: uint64(shown.version)})
@@ -259,4 +253,28 @@ func (c *Cluster) view(namespaces []string, reservations []ledger.Reservation, l
 		}
 	}
 	return v, true
+}
+
+// shown returns a ledger as a watch shows it that is late by so much. Deletions it does not show.
+func (c *Cluster) shown(name string, late time.Duration) (ledger.Object, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, _ := c.momentBefore(late)
+	o, ok := m.objects[name]
+	return o, ok
+}
+
+// momentBefore returns the moment that was then; false: nothing had happened yet. The caller holds c.mu.
+func (c *Cluster) momentBefore(late time.Duration) (moment, bool) {
+	then := time.Now().Add(-late)
+	i, _ := slices.BinarySearchFunc(c.history, then, func(m moment, t time.Time) int {
+		if m.from.After(t) {
+			return 1
+		}
+		return -1 // the last of those that began by then is wanted
+	})
+	if i == 0 {
+		return moment{}, false
+	}
+	return c.history[i-1], true
 }

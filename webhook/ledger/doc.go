@@ -13,8 +13,11 @@
 // Every replica writes, without a leader and without a lock. To admit a pod, a replica writes its reservation over the version that it
 // read, so that two replicas can never give the same capacity away: compare-and-swap alone makes this safe. A replica has one worker
 // for each budget. It takes the requests that wait, decides them on one copy and writes once. If the write fails, the next attempt
-// includes the requests that have arrived since. For some seconds after a conflict, a replica reads before it writes, and
-// one that has written for several requests waits for twice the time that the write took, so that others can write.
+// includes the requests that have arrived since. A replica that has written for several requests waits for twice the time that the write
+// took, for some seconds after a conflict, so that others can write.
+//
+// A watch shows each replica what the others write, so that they seldom have to read. It may be late: the write then conflicts. After
+// a conflict the ledger is read. For a denial or a reconcile it is always read.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. Its reservations are lost, so that every replica admits
 // nothing for ReservationTTL, by NotBefore of the new ledger. Who reads a corrupted ledger notices that; a deleted one is

@@ -45,7 +45,7 @@ func (b *bench) replica(o ledger.Options) *ledger.Ledger {
 	if b.late != nil {
 		client.Late = b.late()
 	}
-	o.Store, o.Lister, o.Watcher = client, client, client
+	o.Store, o.Lister, o.Watcher, o.Shown = client, client, client, client.Shown
 	l := ledger.New(o)
 	b.t.Cleanup(l.Close)
 	return l

@@ -18,6 +18,8 @@ type Options struct {
 	Lister Lister
 	// Watcher spares lists. Optional.
 	Watcher Watcher
+	// Shown returns a ledger as a watch last showed it, which may be late; false: it has shown none. It spares reads. Optional.
+	Shown func(name string) (Object, bool)
 
 	// Budgets returns every budget, and Leads reports whether this replica reconciles all of them; the others reconcile those
 	// with recent requests. Optional: without a leader more lists are made, and nothing else changes.
@@ -57,6 +59,9 @@ type Ledger struct {
 func New(o Options) *Ledger {
 	if o.Bounds == nil {
 		o.Bounds = func() (earliest, latest time.Time) { now := time.Now(); return now, now }
+	}
+	if o.Shown == nil {
+		o.Shown = func(string) (Object, bool) { return Object{}, false }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64

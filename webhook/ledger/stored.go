@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // readTTL is how long a ledger that was read or written serves to admit without another read, unless other replicas write it: if one
@@ -90,13 +92,32 @@ func (n *line) remember(stored storedLedger) {
 	n.mu.Unlock()
 }
 
-// recent returns the remembered ledger if it is likely the one that is stored, and else reads it.
+// recent returns the ledger that is likely the stored one, by what is remembered and what the watch shows, and else reads it.
 func (n *line) recent(ctx context.Context) (storedLedger, error) {
 	// A write of one that is older conflicts, and the round starts over with the stored one.
-	if !n.stale && n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL && !n.contended() {
+	if !n.stale && n.last.object.Version != "" && (n.matchesWatch() || time.Since(n.last.readAt) < readTTL && !n.contended()) {
 		return n.last, nil
 	}
+	// After a conflict as well: by a watch that is as late as others write often, no write would ever succeed.
 	return n.load(ctx)
+}
+
+// matchesWatch reports whether the remembered ledger is what the watch shows. One that is newer takes its place, unless reservations were lost:
+// load notices that.
+func (n *line) matchesWatch() bool {
+	object, ok := n.ledger.options.Shown(ObjectName(n.key))
+	order, err := resourceversion.CompareResourceVersion(object.Version, n.last.object.Version)
+	if !ok || err != nil || order < 0 || object.UID != n.last.object.UID {
+		return false
+	}
+	if order > 0 {
+		state, err := decodeOf(n.key, object)
+		if err != nil || !state.NotBefore.Equal(n.last.state.NotBefore) {
+			return false
+		}
+		n.remember(storedLedger{object: object, state: state, readAt: time.Now()})
+	}
+	return true
 }
 
 // write replaces the ledger that was read by next. If nothing has changed, it writes nothing.

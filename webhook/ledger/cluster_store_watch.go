@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/webhook/bounded"
+)
+
+// maxShown bounds the bytes of ledgers that a StoreWatch keeps. Others are read.
+const maxShown = 16 << 20
+
+// StoreWatch watches the ledgers of a ClusterStore.
+type StoreWatch struct {
+	namespace string
+	informer  cache.SharedIndexInformer
+}
+
+// NewStoreWatch makes the watch of a namespace's ledgers.
+func NewStoreWatch(client kubernetes.Interface, namespace string) *StoreWatch {
+	labeled := func(o *metav1.ListOptions) { o.LabelSelector = Label + "=true" }
+	return &StoreWatch{namespace: namespace,
+		informer: bounded.From(client, client.CoreV1().ConfigMaps(namespace), labeled).Informer(
+			bounded.Kept{Name: "ledgers", Of: shownLedger, Bytes: maxShown}, cache.Indexers{})}
+}
+
+// shownLedger is the copy of a ledger's ConfigMap.
+func shownLedger(object runtime.Object) (runtime.Object, int) {
+	c, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return object, 0
+	}
+	c.ManagedFields = nil
+	return c, len(c.Data[documentKey])
+}
+
+// Run watches until ctx ends.
+func (w *StoreWatch) Run(ctx context.Context) { w.informer.RunWithContext(ctx) }
+
+// Shown is Options.Shown.
+func (w *StoreWatch) Shown(name string) (Object, bool) {
+	found, _, _ := w.informer.GetStore().GetByKey(w.namespace + "/" + name) // a store in memory has no errors
+	c, ok := found.(*corev1.ConfigMap)
+	return objectOf(c), ok
+}
