@@ -53,8 +53,8 @@ func TestCostBesidePreviousRelease(t *testing.T) {
 			name    string
 			was, is time.Duration
 		}{
-			{"p50", was.p50(), is.p50()}, {"API server CPU", was.each(was.server), is.each(is.server)},
-			{"gpuslice CPU", was.each(was.own), is.each(is.own)},
+			{"p50", was.p50(), is.p50()}, {"API server CPU", median(was.server), median(is.server)},
+			{"gpuslice CPU", median(was.own), median(is.own)},
 		} {
 			ratio := float64(f.is) / float64(f.was)
 			fmt.Printf("%-10d %-16s %12s %12s %7.2fx\n", flight, f.name, f.was.Round(10*time.Microsecond), f.is.Round(10*time.Microsecond), ratio)
