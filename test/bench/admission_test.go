@@ -129,12 +129,30 @@ func measure(t *testing.T, i *install.Installation, taken map[string]*cost, name
 			t.Fatal(err)
 		}
 	}
+	atRest(t, pid, its)
 	c, server, own := taken[name], cpuOf(t, pid), cpuOf(t, its)
 	times, _ := loadOf(namespace, flight, 40*min(flight, 10)).create(t, i)
 	n := time.Duration(len(times))
 	c.server, c.own = append(c.server, (cpuOf(t, pid)-server)/n), append(c.own, (cpuOf(t, its)-own)/n)
 	c.times = append(c.times, times...)
 	remove(t, i, namespace)
+}
+
+// atRest returns once the processes take less than a tenth of a core: they still work on what was removed.
+func atRest(t *testing.T, pids ...int) {
+	t.Helper()
+	const window, little = 200 * time.Millisecond, 20 * time.Millisecond
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		busy := false
+		for _, pid := range pids {
+			before := cpuOf(t, pid)
+			time.Sleep(window)
+			busy = busy || cpuOf(t, pid)-before >= little
+		}
+		if !busy {
+			return
+		}
+	}
 }
 
 // loadOf is what is created in a namespace: where no policy governs pods, those that ask for whole GPUs.

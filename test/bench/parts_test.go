@@ -77,6 +77,7 @@ func TestPrintPartsOfASlice(t *testing.T) {
 	const flight, n = 10, 400
 	for range rounds {
 		for k := range parts {
+			atRest(t, pid)
 			before := cpuOf(t, pid)
 			times, _ := load{namespace: partNamespace(k), pod: pod, sliced: true, flight: flight, n: n}.create(t, i)
 			costs[k].server = append(costs[k].server, (cpuOf(t, pid)-before)/n)
