@@ -29,14 +29,17 @@ func NewStoreWatch(client kubernetes.Interface, namespace string) *StoreWatch {
 			bounded.Kept{Name: "ledgers", Of: shownLedger, Bytes: maxShown}, cache.Indexers{})}
 }
 
-// shownLedger is the copy of a ledger's ConfigMap.
+// shownLedger is the copy of a ledger's ConfigMap: what Shown needs, so that its size counts whole.
 func shownLedger(object runtime.Object) (runtime.Object, int) {
 	c, ok := object.(*corev1.ConfigMap)
 	if !ok {
 		return object, 0
 	}
-	c.ManagedFields = nil
-	return c, len(c.Data[documentKey])
+	data := c.Data[documentKey]
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, UID: c.UID, ResourceVersion: c.ResourceVersion},
+		Data:       map[string]string{documentKey: data},
+	}, len(c.Name) + len(data)
 }
 
 // Run watches until ctx ends.
