@@ -169,7 +169,7 @@ func (c *Cluster) DeleteLedger(budgetKey string) {
 // Corrupt writes invalid data into the budget's ledger.
 func (c *Cluster) Corrupt(budgetKey string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	name := ledger.ObjectName(budgetKey)
 	o := c.objects[name]
 	c.version++
@@ -255,7 +255,7 @@ func (c *Cluster) view(namespaces []string, reservations []ledger.Reservation, l
 	return v, true
 }
 
-// shown returns a ledger as a watch shows it that is late by so much. Deletions it does not show.
+// shown returns a ledger as a watch shows it that is late by so much. A deletion it shows with the next change only.
 func (c *Cluster) shown(name string, late time.Duration) (ledger.Object, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

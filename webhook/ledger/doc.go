@@ -17,7 +17,7 @@
 // took, for some seconds after a conflict, so that others can write.
 //
 // A watch shows each replica what the others write, so that they seldom have to read. It may be late: the write then conflicts. After
-// a conflict the ledger is read. For a denial or a reconcile it is always read.
+// a conflict the ledger is read. It is always read for a denial, a dry run or a reconcile: they may write nothing that could conflict.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. Its reservations are lost, so that every replica admits
 // nothing for ReservationTTL, by NotBefore of the new ledger. Who reads a corrupted ledger notices that; a deleted one is

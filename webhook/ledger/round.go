@@ -84,7 +84,7 @@ func (r *round) dropCanceled() bool {
 
 // step answers the requests it can, in phases:
 //
-//  1. The ledger is read, unless it was read recently.
+//  1. The ledger is read, unless the one that is remembered or shown is likely the stored one.
 //  2. Those that fit by it and the watches are admitted, with one write.
 //  3. In the line admits, the others move to the line lists, where pods can be listed while this line goes on.
 //  4. There, or where that cannot be, they are decided by a list that starts now, and so after each of them arrived.
@@ -93,7 +93,7 @@ func (r *round) dropCanceled() bool {
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil { // phase 1
 		read := r.recent
-		if len(r.reconcileReplies()) > 0 { // they are for recent reservations of others
+		if slices.ContainsFunc(r.waiting, (*waiter).needsRead) {
 			read = r.load
 		}
 		next, err := read(ctx)

@@ -55,6 +55,10 @@ func TestShownLedger(t *testing.T) {
 	for name, lose := range map[string]func(*bench){
 		"a deleted ledger that is still shown is missed": func(b *bench) { b.cluster.DeleteLedger(teamA) },
 		"a corrupted ledger that is shown is missed":     func(b *bench) { b.cluster.Corrupt(teamA) },
+		"a ledger that was created again and is shown is missed": func(b *bench) {
+			b.cluster.DeleteLedger(teamA)
+			b.want(b.replica(ledger.Options{}).Reserve(b.t.Context(), b.request("by one that knows nothing")), ledger.Admitted)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,6 +72,45 @@ func TestShownLedger(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestShownLedgerOfDryRun is about a replica that answers dry runs, which cause no conflicts.
+func TestShownLedgerOfDryRun(t *testing.T) {
+	t.Run("it does not rest on a watch that is stuck", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 2, 1)
+			begin := time.Now()
+			b.late = func() func() (time.Duration, bool) {
+				return func() (time.Duration, bool) { return max(20*time.Millisecond, time.Since(begin)-time.Second), true }
+			}
+			b.replicas = append(b.replicas, b.replica(ledger.Options{}))
+			dry := b.request("dry")
+			dry.DryRun = true
+			b.want(b.admit("first"), ledger.Admitted)
+			time.Sleep(500 * time.Millisecond)
+			b.want(b.replicas[1].Reserve(t.Context(), dry), ledger.Admitted)
+			time.Sleep(time.Second)
+			b.want(b.admit("second"), ledger.Admitted)
+			time.Sleep(time.Minute)
+			b.want(b.replicas[1].Reserve(t.Context(), dry), ledger.Exceeded)
+		})
+	})
+	t.Run("a ledger that is deleted is missed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newWatchingBench(t, 2, 2, always)
+			dry := b.request("dry")
+			dry.DryRun = true
+			b.want(b.admit("first"), ledger.Admitted)
+			for range 8 {
+				time.Sleep(10 * time.Second)
+				b.want(b.replicas[1].Reserve(t.Context(), dry), ledger.Admitted)
+			}
+			b.want(b.replicas[0].Reserve(t.Context(), b.request("being created")), ledger.Admitted)
+			b.cluster.DeleteLedger(teamA) // before the watch shows the reservation
+			b.replicas[0].Close()
+			b.want(b.replicas[1].Reserve(t.Context(), b.request("next")), ledger.Busy)
+		})
+	})
 }
 
 func TestStoreWatchOnAPIServer(t *testing.T) {

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// readTTL is how long a ledger that was read or written serves to admit without another read, unless other replicas write it: if one
-// wrote meanwhile, the write fails, which costs more than a read.
+// readTTL is how long a ledger that differs from the shown one serves to admit without another read, unless other replicas write it: if
+// one wrote meanwhile, the write fails, which costs more than a read.
 const readTTL = 2 * time.Second
 
-// storedLedger is a ledger as it was read or written.
+// storedLedger is a ledger as it was read, written or shown.
 type storedLedger struct {
 	object Object // without a Version: it does not exist yet
 	state  State
-	readAt time.Time
+	readAt time.Time // or written or shown
 }
 
 // load reads the ledger. A ledger that does not exist is empty. One that cannot be decoded, or was created again since it was
@@ -84,7 +84,7 @@ func decodeOf(budgetKey string, object Object) (State, error) {
 	return state, nil
 }
 
-// remember keeps the ledger that was read or written, so that a loss is noticed.
+// remember keeps the ledger that was read, written or shown, so that a loss is noticed.
 func (n *line) remember(stored storedLedger) {
 	n.last, n.stale = stored, false
 	n.mu.Lock()

@@ -28,6 +28,10 @@ type waiter struct {
 // canceled reports whether nobody waits any more, so that a reservation would be lost.
 func (w *waiter) canceled() bool { return w.ctx.Err() != nil }
 
+// needsRead reports whether no conflict would show that the ledger is old: a dry run writes nothing, nor does a reconcile that finds
+// nothing, which is for recent reservations of others.
+func (w *waiter) needsRead() bool { return w.reconcileOnly || w.request.DryRun }
+
 // worker serves one budget in this replica. A list of thousands of pods takes seconds: requests that need one wait in a line apart
 // from those that do not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. The line
 // "lists" also reads its lists outside of it.
@@ -46,7 +50,7 @@ type worker struct {
 
 	// Used by the line whose turn it is. The channel of capacity 1 is full in a turn:
 	turn     chan struct{}
-	last     storedLedger // last read or written
+	last     storedLedger // last read, written or shown
 	stale    bool         // last may differ from the stored object: it is read before it is used
 	lastList time.Time
 	// counted is what this replica last listed or watched, and countedAt when.
