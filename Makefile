@@ -160,9 +160,9 @@ manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the 
 	go test ./deploy -run TestDerivedFiles -update
 	go test ./cmd/webhook ./cmd/guard ./cmd/agent -run MetricsPage -update
 
-bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
+bench: cluster ## figures: deciding, pod creates with and without us and without each part, the command line's start; 20 minutes
 	go test ./test/bench ./webhook/admission/pods ./webhook/admission/cluster -run "^$$" -bench . -benchmem -count 5
-	GPUSLICE_TEST=apiserver go test -count=1 ./test/bench -run 'TestPrint(PodCreates|PartsOf(ASlice|Gpuslice)|CommandLineStart|WhatAReplicaUses)' -v
+	GPUSLICE_TEST=apiserver go test -count=1 -timeout 30m ./test/bench -run 'TestPrint(PodCreates|PartsOf(ASlice|Gpuslice)|CommandLineStart|WhatAReplicaUses)' -v
 
 plan-trace: ## GPUs and waiting pods of the trace openb by layout, and best fit against what its authors published, on TRACES=DIR
 	GPUSLICE_TRACES="$(abspath $(TRACES))" go test -count=1 -v -run '^TestTrace' ./cmd/gpuslice/fleet/plan
