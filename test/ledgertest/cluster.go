@@ -264,7 +264,7 @@ func (c *Cluster) shown(name string, late time.Duration) (ledger.Object, bool) {
 	return o, ok
 }
 
-// momentBefore returns the moment that was then; false: nothing had happened yet. The caller holds c.mu.
+// momentBefore returns the last moment that began so long ago; false: nothing had happened by then. The caller holds c.mu.
 func (c *Cluster) momentBefore(late time.Duration) (moment, bool) {
 	then := time.Now().Add(-late)
 	i, _ := slices.BinarySearchFunc(c.history, then, func(m moment, t time.Time) int {

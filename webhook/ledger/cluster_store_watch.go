@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
-// maxShown bounds the bytes of ledgers that a StoreWatch keeps. Others are read.
+// maxShown bounds the bytes of ledgers that a StoreWatch keeps: half of it, since they are all in one namespace. Others are read.
 const maxShown = 16 << 20
 
 // StoreWatch watches the ledgers of a ClusterStore.

@@ -102,8 +102,8 @@ func (n *line) recent(ctx context.Context) (storedLedger, error) {
 	return n.load(ctx)
 }
 
-// matchesWatch reports whether the remembered ledger is what the watch shows. One that is newer takes its place, unless reservations were lost:
-// load notices that.
+// matchesWatch reports whether the remembered ledger is what the watch shows. One that is newer takes its place, unless reservations may
+// have been lost: load judges that, at the latest after the conflict of the next write.
 func (n *line) matchesWatch() bool {
 	object, ok := n.ledger.options.Shown(ObjectName(n.key))
 	order, err := resourceversion.CompareResourceVersion(object.Version, n.last.object.Version)
